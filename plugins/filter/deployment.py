@@ -1,0 +1,83 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The filters that turn an operator's variables into a deployment; the logic is in module_utils/_deployment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ansible.errors import AnsibleFilterError
+from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.resolve import (
+    DeploymentError,
+    resolve,
+)
+
+_COLLECTION = Path(__file__).resolve().parents[2]
+
+
+def _named(folders: list[Path]) -> dict[str, dict[str, Any]]:
+    """Read every YAML file of `folders` as {its own `name`: its content}; a later folder wins."""
+    return {
+        content["name"]: content
+        for folder in folders
+        for path in sorted(folder.glob("*.yml"))
+        for content in [yaml.safe_load(path.read_text(encoding="utf-8"))]
+    }
+
+
+def _profiles(own: list[str] | None) -> dict[str, dict[str, Any]]:
+    return _named([_COLLECTION / "playbooks" / "profiles", *(Path(folder).expanduser() for folder in own or [])])
+
+
+def _resolve(variables: Mapping[str, Any], profile: str, profiles: list[str] | None) -> dict[str, Any]:
+    chosen = {name: variables[name] for name in variables if name.startswith("sglang_")}
+    if profile:
+        chosen["sglang_profile"] = profile
+    folders = [
+        _COLLECTION / "playbooks" / "profiles",
+        *(Path(folder).expanduser() for folder in profiles or []),
+    ]
+    return resolve(chosen, _named(folders), _named([_COLLECTION / "playbooks" / "patch_sets"]))
+
+
+def deployment(variables: Mapping[str, Any], profile: str = "", profiles: list[str] | None = None) -> dict[str, Any]:
+    """Return the deployment of one host, or fail with every problem at once."""
+    try:
+        return _resolve(variables, profile, profiles)
+    except DeploymentError as error:
+        raise AnsibleFilterError(str(error)) from error
+
+
+def deployment_problems(
+    variables: Mapping[str, Any], profile: str = "", profiles: list[str] | None = None
+) -> list[str]:
+    """Return what keeps the deployment of one host from being resolved, a sentence each; empty when nothing does."""
+    try:
+        _resolve(variables, profile, profiles)
+    except DeploymentError as error:
+        return error.problems
+    return []
+
+
+def profile_repository(name: str, profiles: list[str] | None = None) -> str:
+    """Return the Hub repository of a model profile."""
+    known = _profiles(profiles)
+    if name not in known:
+        raise AnsibleFilterError(f"There is no model profile '{name}'. Known: {', '.join(sorted(known))}.")
+    return str(known[name]["checkpoint"]["repository"])
+
+
+class FilterModule:
+    """Filters of llmfleet.sglang about deployments."""
+
+    def filters(self) -> dict[str, Any]:
+        """Map filter names to functions."""
+        return {
+            "deployment": deployment,
+            "deployment_problems": deployment_problems,
+            "profile_repository": profile_repository,
+        }

@@ -1,0 +1,228 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Lets the `hf` command bring the bytes. PRIVATE to the collection: it can change at any time.
+
+What `hf download` (huggingface_hub 2.4.0) leaves to its caller: it does not check digests, gives up at the
+first 503 of a file, leaves its half files behind when killed, and its Xet transport has hung on large models
+(hub#4508, xet-core#883).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import os
+import re
+import signal
+import subprocess
+import time
+import typing as t
+
+from .errors import CheckpointError
+from .manifest import TRASH, WantedFile, look
+from .place import held_bytes, remove_any
+from .progress import Progress
+
+_HALF = ".incomplete"
+_POLL = 0.5
+_PDEATHSIG = 1
+_OWN = re.compile(r"HF_|HUGGING_?FACE|XET_|TRANSFORMERS_OFFLINE$")
+
+
+@dataclasses.dataclass(frozen=True)
+class Hf:
+    """How to call `hf`: its path, the Hub's endpoint, threads for files, seconds without a byte that are a
+    stall.
+
+    `token` and `token_file` reach it through its environment alone.
+    """
+
+    command: str
+    endpoint: str
+    workers: int = 8
+    timeout_stall: float = 300.0
+    token: str | None = None
+    token_file: str | None = None
+    pause: float = 2.0
+
+    def environment(self, home: str, *, xet: bool) -> dict[str, str]:
+        """The child's environment: ours without any Hub setting of this host, then what this call needs."""
+        kept = {key: value for key, value in os.environ.items() if not _OWN.match(key)}
+        kept.update(
+            HOME=home,
+            HF_HOME=home,
+            HF_ENDPOINT=self.endpoint,
+            HF_HUB_DISABLE_TELEMETRY="1",
+            HF_HUB_DISABLE_UPDATE_CHECK="1",
+            HF_HUB_DISABLE_PROGRESS_BARS="1",
+            NO_COLOR="1",
+            PYTHONUNBUFFERED="1",
+        )
+        if not xet:
+            kept["HF_HUB_DISABLE_XET"] = "1"
+        if self.token:
+            kept["HF_TOKEN"] = self.token
+        elif self.token_file:
+            kept["HF_TOKEN_PATH"] = self.token_file
+        return kept
+
+    def arguments(self, repository: str, revision: str, folder: str, only: str = "") -> list[str]:
+        """The command line: for all files, or afresh for `only` one."""
+        options = [
+            "--revision",
+            revision,
+            "--local-dir",
+            folder,
+            "--max-workers",
+            str(self.workers),
+            "--quiet",
+        ]
+        # without force it does not look again at what it has once fetched
+        chosen = ["--force-download", "--", repository, only] if only else ["--", repository]
+        return [self.command, "download", *options, *chosen]
+
+
+@dataclasses.dataclass(frozen=True)
+class Fetch:
+    """One revision on its way into `folder`; `home` is the downloader's own and `log` takes what it says."""
+
+    hf: Hf
+    repository: str
+    revision: str
+    folder: str
+    home: str
+    log: str
+    progress: Progress
+
+    def all(self, files: t.Sequence[WantedFile], *, tries: int = 4) -> None:
+        """Fetches what is missing of all files; files that are complete stay.
+
+        A try that completed at least one more file does not count; from the second try on, Xet is off. Raises
+        CheckpointError after `tries` fruitless ones.
+        """
+        self.clear_halves()
+        fruitless, xet, last = 0, True, ""
+        while fruitless < tries:
+            before = _complete(self.folder, files)
+            last = self._run("", xet=xet)
+            if not last:
+                return
+            xet = False
+            self.clear_halves()
+            fruitless = 0 if _complete(self.folder, files) > before else fruitless + 1
+            if fruitless < tries:
+                time.sleep(min(self.hf.pause * 2 ** max(0, fruitless - 1), 60.0))
+        raise CheckpointError(
+            f"The download of {self.repository} at {self.revision} from {self.hf.endpoint} failed {tries} "
+            "times in a "
+            f"row without a further file. {last} What is complete is kept in {self.folder}: run again to "
+            "go on."
+        )
+
+    def again(self, files: t.Sequence[WantedFile]) -> None:
+        """Fetches these files, and no other, afresh and without Xet. Raises CheckpointError."""
+        for file in files:
+            remove_any(os.path.join(self.folder, file.path))
+        for file in files:
+            # one call a file: several names would be taken as patterns
+            last = self._run(file.path, xet=False) and self._run(file.path, xet=False)
+            if last:
+                raise CheckpointError(f"{file.path} of {self.repository} could not be fetched again. {last}")
+
+    def clear_halves(self) -> None:
+        """Removes half files that a killed or failed download left: `hf` never goes on with them."""
+        for base, _folders, names in os.walk(os.path.join(self.folder, TRASH)):
+            for name in names:
+                if name.endswith((_HALF, ".lock")):
+                    os.unlink(os.path.join(base, name))
+
+    def _run(self, only: str, *, xet: bool) -> str:
+        """One call of `hf`; returns an empty text, or what went wrong."""
+        arguments = self.hf.arguments(self.repository, self.revision, self.folder, only)
+        with open(self.log, "wb") as log:
+            try:
+                child = subprocess.Popen(
+                    arguments,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=self.hf.environment(self.home, xet=xet),
+                    cwd=self.home,
+                    start_new_session=True,
+                    preexec_fn=_die_with_parent(),
+                )
+            except OSError as error:
+                raise CheckpointError(
+                    f"{self.hf.command} cannot be run ({error.strerror}): the role sglang_checkpoint installs it."
+                ) from error
+            stalled = self._watch(child)
+        if stalled:
+            return f"No byte came for {self.hf.timeout_stall:g} seconds, so hf was stopped."
+        if child.returncode == 0:
+            return ""
+        return f"hf ended with {child.returncode}: {self._said()}"
+
+    def _watch(self, child: subprocess.Popen[bytes]) -> bool:
+        """Waits for the child and tells the progress; True if no bytes came any more and it was stopped."""
+        last: tuple[int, int] | None = None
+        moved = time.monotonic()
+        try:
+            while True:
+                try:
+                    child.wait(_POLL)
+                    return False
+                except subprocess.TimeoutExpired:
+                    present = held_bytes(self.folder)
+                    # Xet gathers bytes in its cache first
+                    traffic = (present, held_bytes(os.path.join(self.home, "xet")))
+                    self.progress.at(present)
+                    if traffic != last:
+                        last, moved = traffic, time.monotonic()
+                    if time.monotonic() - moved > self.hf.timeout_stall:
+                        return True
+        finally:
+            _end(child)
+
+    def _said(self) -> str:
+        """The last lines of the downloader, without the token."""
+        with open(self.log, encoding="utf-8", errors="replace") as log:
+            lines = [line.strip() for line in log.read()[-4000:].splitlines() if line.strip()]
+        text = " | ".join(lines[-4:])[-800:] or "(it said nothing)"
+        if self.hf.token:
+            text = text.replace(self.hf.token, "********")
+        return re.sub(r"hf_[A-Za-z0-9]{10,}", "********", text)
+
+
+def _complete(folder: str, files: t.Iterable[WantedFile]) -> int:
+    count = 0
+    for file in files:
+        seen = look(folder, file.path)
+        count += seen is not None and seen.size == file.size
+    return count
+
+
+def _die_with_parent() -> t.Callable[[], None]:
+    """A downloader whose module was killed would go on writing into the folder of the next run."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    parent = os.getpid()
+
+    def ask() -> None:
+        libc.prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return ask
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """The child and its group are gone afterwards."""
+    for number, patience in ((signal.SIGTERM, 10.0), (signal.SIGKILL, None)):
+        if child.poll() is not None:
+            return
+        try:
+            os.killpg(child.pid, number)
+            child.wait(patience)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            continue

@@ -1,0 +1,163 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Variables and a model profile become one deployment. Private to the collection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment import versions
+from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.options import read
+
+# Flags that the collection sets itself; an operator has a variable for each.
+_OWN_FLAGS = {
+    "host": "sglang_listen_host",
+    "port": "sglang_port",
+    "model-path": "sglang_checkpoint_revision",
+    "served-model-name": "sglang_served_model_name",
+    "api-key": "sglang_api_key",
+    "config": "sglang_arguments",
+}
+# Two spellings of one flag would let the profile's value and the operator's both reach the engine (SGLang 0.5.23).
+_SPELLINGS = {"tensor-parallel-size": "tp-size", "tp": "tp-size", "model": "model-path"}
+
+
+class DeploymentError(ValueError):
+    """The deployment cannot be resolved; `problems` holds every reason, a sentence each."""
+
+    def __init__(self, problems: list[str]) -> None:
+        self.problems = problems
+        super().__init__("\n".join(problems))
+
+
+def resolve(
+    variables: dict[str, Any], profiles: dict[str, dict[str, Any]], patch_sets: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
+    """Resolve an operator's variables and the profile they name into one deployment (see docs in the filter).
+
+    variables: the host's variables, of which those named `sglang_*` are read.
+    profiles, patch_sets: the known ones by name.
+    Raises DeploymentError with every problem at once.
+    """
+    values, problems = read(variables)
+    profile = profiles.get(values["profile"] or "")
+    if values["profile"] and profile is None:
+        known = ", ".join(sorted(profiles))
+        problems.append(f"sglang_profile is '{values['profile']}', and there is no such model profile. Known: {known}.")
+    for name in values["patch_sets"]:
+        if name not in patch_sets:
+            known = ", ".join(sorted(patch_sets))
+            problems.append(f"sglang_patch_sets names '{name}', and there is no such patch set. Known: {known}.")
+    if values["version"]:
+        try:
+            versions.parse(values["version"])
+        except ValueError as error:
+            problems.append(f"sglang_version: {error}.")
+    problems += [
+        f"sglang_arguments sets '{flag}', which is the collection's own: use {_OWN_FLAGS[_canonical(flag)]}."
+        for flag in values["arguments"]
+        if _canonical(flag) in _OWN_FLAGS
+    ]
+    if problems or profile is None:
+        raise DeploymentError(problems)
+    return _assemble(values, profile, [patch_sets[name] for name in values["patch_sets"]])
+
+
+def _canonical(flag: str) -> str:
+    name = flag.strip().lstrip("-").replace("_", "-")
+    return _SPELLINGS.get(name, name)
+
+
+def _assemble(values: dict[str, Any], profile: dict[str, Any], sets: list[dict[str, Any]]) -> dict[str, Any]:
+    served = values["served_model_name"] or profile["served_model_name"]
+    checkpoint = profile["checkpoint"]
+    path = f"{values['models']}/{profile['name']}"
+    size = values["checkpoint_bytes"] or checkpoint["bytes"]
+    return {
+        "name": profile["instance"],
+        "service": f"sglang-{profile['instance']}",
+        "profile": profile["name"],
+        "model": profile["model"],
+        "served_model_name": served,
+        "replaces": [name.removesuffix(".service") for name in values["replaces"]],
+        "users": {"service": values["user"], "build": values["build_user"]},
+        "paths": {name: values[name].rstrip("/") for name in ("root", "models", "state", "cache")},
+        "listen": {"host": values["listen_host"], "port": values["port"]},
+        "gpus": {**profile["gpus"], **values["gpus"]},
+        "disk": {"root_bytes": values["root_free_bytes"], "models_bytes": size},
+        "checkpoint": {
+            "repository": checkpoint["repository"],
+            "revision": values["checkpoint_revision"],
+            "endpoint": values["hub_endpoint"].rstrip("/"),
+            "bytes": size,
+            "path": path,
+        },
+        "build": {
+            "repository": values["repository"],
+            "commit": values["commit"],
+            "version": values["version"],
+            "python": values["python"],
+            "uv_version": values["uv_version"],
+            "hub_version": values["hub_version"],
+            "offline": values["offline"],
+            "overrides": values["build_overrides"],
+            "link_mode": values["link_mode"],
+            "environment": {name: str(value) for name, value in values["build_environment"].items()},
+        },
+        "patch_sets": [_with_world_sizes(one, values["multimem_world_sizes"]) for one in sets],
+        "launch": {
+            "arguments": _arguments(values, profile, served, path),
+            "environment": _environment(values, profile),
+        },
+        "verify": {
+            "prompts": profile["smoke"],
+            "timeout_seconds": values["ready_timeout"],
+            "max_tokens": profile.get("smoke_max_tokens", 256),
+        },
+        "stop": {"timeout_seconds": values["stop_timeout"]},
+    }
+
+
+def _arguments(values: dict[str, Any], profile: dict[str, Any], served: str, path: str) -> dict[str, Any]:
+    """Launch arguments as a map from flag to value: the profile's for this version, then the operator's over them."""
+    arguments: dict[str, Any] = {
+        "model-path": path,
+        "served-model-name": served,
+        "host": values["listen_host"],
+        "port": values["port"],
+    }
+    arguments.update(_by_version(profile["arguments"], values["version"], "flag"))
+    arguments.update({_canonical(flag): value for flag, value in values["arguments"].items()})
+    return {flag: value for flag, value in arguments.items() if value is not None and value is not False}
+
+
+def _environment(values: dict[str, Any], profile: dict[str, Any]) -> dict[str, str]:
+    environment: dict[str, Any] = _by_version(profile["environment"], values["version"], "name")
+    environment.update(values["environment"])
+    return {name: str(value) for name, value in environment.items() if value is not None}
+
+
+def _by_version(rows: list[dict[str, Any]], version: str, key: str) -> dict[str, Any]:
+    """Rows that hold for `version`, as a map; two rows for one name in one version are a fault of the profile."""
+    chosen: dict[str, Any] = {}
+    for row in rows:
+        if not versions.matches(version, row.get("versions", "")):
+            continue
+        if row[key] in chosen:
+            raise DeploymentError([f"The profile gives '{row[key]}' twice for SGLang {version}."])
+        chosen[row[key]] = row["value"]
+    return chosen
+
+
+def _with_world_sizes(patch_set: dict[str, Any], sizes: list[int]) -> dict[str, Any]:
+    """Put the operator's multimem world sizes into the edit that takes them."""
+    edits = []
+    for edit in patch_set["edits"]:
+        if edit.get("id") == "multimem_world_sizes" and sizes:
+            edit = {
+                **edit,
+                "dict_entry": {**edit["dict_entry"], "value": repr([int(size) for size in sizes])},
+            }
+        edits.append(edit)
+    return {"name": patch_set["name"], "edits": edits}

@@ -1,0 +1,136 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""systemd units as `systemctl show` tells them. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from .command import Outcome, Runner
+
+PROPERTIES = (
+    "Id",
+    "LoadState",
+    "ActiveState",
+    "SubState",
+    "UnitFileState",
+    "FragmentPath",
+    "MainPID",
+    "ControlGroup",
+    "InvocationID",
+    "NRestarts",
+    "Result",
+    "ExecMainStatus",
+    "TimeoutStopUSec",
+    "TriggeredBy",
+    "Job",
+)
+
+NAME = re.compile(r"[A-Za-z0-9:_.@\\-]+")
+
+
+class SystemdError(Exception):
+    """systemd could not be asked, or refused; the text is meant for the operator."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The state of one unit, in systemd's own words."""
+
+    name: str
+    load: str = "not-found"
+    active: str = "inactive"
+    sub: str = "dead"
+    file_state: str = ""
+    fragment: str = ""
+    main_pid: int = 0
+    cgroup: str = ""
+    invocation: str = ""
+    restarts: int = 0
+    result: str = ""
+    exit_status: str = ""
+    stop_timeout: str = ""
+    triggered_by: tuple[str, ...] = ()
+    job: str = ""
+
+    @property
+    def exists(self) -> bool:
+        """Whether systemd knows it: by a unit file, or because it still runs after its file was removed."""
+        return self.load not in ("not-found", "") or not self.stopped
+
+    @property
+    def stopped(self) -> bool:
+        return self.active in ("inactive", "failed") and not self.job
+
+    @property
+    def enabled(self) -> bool:
+        return self.file_state in ("enabled", "enabled-runtime")
+
+
+def unit_name(name: str) -> str:
+    """The name with its suffix; ValueError when it cannot be a service's name."""
+    full = name if name.endswith(".service") else name + ".service"
+    if not NAME.fullmatch(full) or name.startswith("-"):
+        raise ValueError(f"{name!r} is not the name of a systemd service")
+    return full
+
+
+def parse_show(name: str, text: str) -> Unit:
+    """A unit from the lines of C(systemctl show); a property that is missing keeps its default."""
+    values = {key: value for key, _equals, value in (line.partition("=") for line in text.splitlines())}
+    return Unit(
+        name=name,
+        load=values.get("LoadState", "not-found"),
+        active=values.get("ActiveState", "inactive"),
+        sub=values.get("SubState", "dead"),
+        file_state=values.get("UnitFileState", ""),
+        fragment=values.get("FragmentPath", ""),
+        main_pid=_number(values.get("MainPID", "")),
+        cgroup=values.get("ControlGroup", ""),
+        invocation=values.get("InvocationID", ""),
+        restarts=_number(values.get("NRestarts", "")),
+        result=values.get("Result", ""),
+        exit_status=values.get("ExecMainStatus", ""),
+        stop_timeout=values.get("TimeoutStopUSec", ""),
+        triggered_by=tuple(values.get("TriggeredBy", "").split()),
+        job="" if values.get("Job", "") in ("", "0") else values["Job"],
+    )
+
+
+def show(run: Runner, name: str, timeout: float = 30) -> Unit:
+    """Ask systemd for a unit; a unit that it does not know is a Unit that does not exist, not an error."""
+    full = unit_name(name)
+    outcome = run(["systemctl", "show", "--no-pager", "--property=" + ",".join(PROPERTIES), "--", full], timeout)
+    _check(outcome, f"systemd does not answer for {full}")
+    return parse_show(full, outcome.stdout)
+
+
+def order(run: Runner, verb: list[str], name: str, timeout: float = 60) -> None:
+    """Give systemd an order (C(stop --no-block), C(disable)); SystemdError when it refuses."""
+    full = unit_name(name)
+    _check(
+        run(["systemctl", "--no-ask-password", *verb, "--", full], timeout),
+        f"systemctl {verb[0]} {full} failed",
+    )
+
+
+def journal(run: Runner, unit: Unit, lines: int, timeout: float = 20) -> list[str]:
+    """The last lines that the unit's present (or last) run logged, long ones cut; empty if there are none."""
+    which = ["--unit", unit.name]
+    if unit.invocation:
+        which = [f"_SYSTEMD_INVOCATION_ID={unit.invocation}", "+", f"INVOCATION_ID={unit.invocation}"]
+    base = ["journalctl", "--no-pager", "--quiet", "--output=cat", f"--lines={lines}"]
+    outcome = run([*base, *which], timeout)
+    return [line[:400] for line in outcome.stdout.splitlines()] if outcome.ok else []
+
+
+def _check(outcome: Outcome, what: str) -> None:
+    if not outcome.ok:
+        raise SystemdError(f"{what}: {outcome.describe()}")
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdigit() else 0

@@ -1,0 +1,86 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What makes one release another: its identity and its folder. Private to the collection."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+RECORD = "release.json"
+SCHEMA = 1
+
+
+def digest(value: Any) -> str:
+    """Return the SHA-256 of a value in canonical JSON, hexadecimal."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def lock_entries(lock: str) -> list[str]:
+    """Return what a lock pins, as `name==version sha256:…` lines: names, versions and digests, never a URL."""
+    entries: list[str] = []
+    for line in lock.replace("\\\n", " ").splitlines():
+        text = line.split(" #")[0].strip()
+        if not text or text.startswith(("#", "--")):
+            continue
+        requirement, *options = text.split()
+        hashes = sorted(option.removeprefix("--hash=") for option in options if option.startswith("--hash="))
+        entries.append(" ".join([requirement, *hashes]))
+    return sorted(entries)
+
+
+def inputs(
+    *,
+    commit: str,
+    version: str,
+    patch_sets: Sequence[Mapping[str, Any]],
+    lock: str,
+    interpreter: str,
+    environment: Mapping[str, str],
+) -> dict[str, Any]:
+    """Return all that a release is made of. Two hosts with the same inputs have the same release.
+
+    interpreter: such as "cpython 3.11.2 x86_64"; environment: the build's own flags, without proxies and mirrors.
+    """
+    return {
+        "schema": SCHEMA,
+        "commit": commit,
+        "version": version,
+        "patch_sets": [dict(one) for one in patch_sets],
+        "lock": lock_entries(lock),
+        "interpreter": interpreter,
+        "environment": dict(environment),
+    }
+
+
+def release_id(version: str, parts: Mapping[str, Any]) -> str:
+    """Return the name of a release's folder: readable first, exact at the end (64 bits of SHA-256)."""
+    return f"{version}-{parts['commit'][:9]}-{digest(parts)[:16]}"
+
+
+def read_record(folder: Path) -> dict[str, Any] | None:
+    """Return a finished release's record; None when the folder is debris or not there."""
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return record if isinstance(record, dict) and record.get("id") == folder.name else None
+
+
+def debris(releases: Path) -> list[Path]:
+    """Return the folders of `releases` that never became a release."""
+    if not releases.is_dir():
+        return []
+    return sorted(path for path in releases.iterdir() if path.is_dir() and read_record(path) is None)
+
+
+def remove_debris(folder: Path) -> None:
+    """Remove what a build that died left at `folder`; a finished release is never touched."""
+    if folder.exists() and read_record(folder) is None:
+        shutil.rmtree(folder)

@@ -1,0 +1,83 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a finished release is: where its modules come from, and the record that says so. Private to the collection."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+# Run in the release's own interpreter: import what the service imports, and say where each patched module really lies.
+_PROBE = """
+import importlib.metadata, importlib.util, json, platform, sys
+import torch, sgl_kernel, sglang, sglang.launch_server
+names = json.loads(sys.argv[1])
+origins = {name: getattr(importlib.util.find_spec(name), "origin", None) for name in names}
+packages = sorted(f"{d.name}=={d.version}" for d in importlib.metadata.distributions())
+print("\\n" + json.dumps({"sglang": sglang.__file__, "origins": origins, "torch": torch.__version__,
+    "cuda": torch.version.cuda, "python": platform.python_version(), "packages": packages}))
+"""
+
+
+class ImportFailed(RuntimeError):
+    """The release does not import, or imports something other than its own tree."""
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file, hexadecimal."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def module_name(root: Path, path: Path) -> str:
+    """Return the dotted name under which a file below `root` is imported."""
+    parts = list(path.relative_to(root).with_suffix("").parts)
+    if parts[-1] == "__init__":
+        parts.pop()
+    return ".".join(parts)
+
+
+def probe(folder: Path, patched: list[Path], environment: Mapping[str, str]) -> dict[str, Any]:
+    """Import the engine in the release's venv. Raises ImportFailed when it is not this release that is imported.
+
+    patched: files below FOLDER/src/python whose modules must be the ones that are imported.
+    """
+    root = folder / "src" / "python"
+    names = {module_name(root, path): path for path in patched}
+    done = subprocess.run(
+        [str(folder / "venv" / "bin" / "python"), "-c", _PROBE, json.dumps(sorted(names))],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+        cwd=str(folder),
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **environment},
+    )
+    if done.returncode:
+        raise ImportFailed(f"the release does not import: {done.stderr.strip()[-2000:]}")
+    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    if not Path(found["sglang"]).is_relative_to(root):
+        raise ImportFailed(f"sglang is imported from {found['sglang']}, not from {root}")
+    for name, path in names.items():
+        origin = found["origins"][name]
+        if origin is None or Path(origin).resolve() != path.resolve():
+            raise ImportFailed(f"the patched module {name} is imported from {origin}, not from {path}")
+    return found
+
+
+def write_record(folder: Path, record: Mapping[str, Any]) -> None:
+    """Write release.json last and atomically: with it, and not before, the folder is a release."""
+    text = json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".release.")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.chmod(temporary, 0o644)
+    os.replace(temporary, folder / "release.json")

@@ -1,0 +1,91 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From one capability to another by analogy (sm100 to sm120): PRIVATE, may change at any time."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Dict, List, Optional, Tuple
+
+from .errors import SpecError
+from .text import SourceText, Splice, apply_splices
+
+DIGITS = re.compile(r"\d+")
+
+
+class Analogy:
+    """The one word in which two terms differ, and what follows from it for names and numbers.
+
+    `_is_sm100_supported` and `_is_sm120_supported` give sm100 -> sm120 in names, 100 -> 120 and 10 -> 12 in
+    numbers, where a definition has no name to change.
+
+    :raises SpecError: the two differ in no word, or in more than one.
+    """
+
+    def __init__(self, like: str, add: str) -> None:
+        pairs = {
+            (old, new)
+            for one, two in self._identifiers(like, add)
+            for old, new in self._words(one, two)
+            if old != new
+        }
+        if len(pairs) != 1:
+            raise SpecError(f"{add} cannot be made like {like}: they have to differ in exactly one word")
+        self.old, self.new = pairs.pop()
+        self.numbers = self._numbers()
+
+    @staticmethod
+    def _identifiers(like: str, add: str) -> List[Tuple[str, str]]:
+        one, two = (re.findall(r"\w+", text) for text in (like, add))
+        if len(one) != len(two):
+            raise SpecError(f"{add} cannot be made like {like}: they have different shapes")
+        return list(zip(one, two))
+
+    @staticmethod
+    def _words(one: str, two: str) -> List[Tuple[str, str]]:
+        old, new = one.split("_"), two.split("_")
+        return list(zip(old, new)) if len(old) == len(new) else [(one, two)]
+
+    def _numbers(self) -> Dict[int, int]:
+        one, two = DIGITS.findall(self.old), DIGITS.findall(self.new)
+        if len(one) != 1 or len(two) != 1:
+            return {}
+        pairs = {int(one[0]): int(two[0])}
+        if len(one[0]) > 1 and len(two[0]) > 1:
+            pairs[int(one[0][:-1])] = int(two[0][:-1])
+        return pairs
+
+    def name(self, name: str) -> str:
+        """Return the counterpart of a name; the name itself where it has none."""
+        return "_".join(self.new if word == self.old else word for word in name.split("_"))
+
+    def replacements(self, source: SourceText, node: ast.AST) -> List[Splice]:
+        """Return what to change in the text of `node` to get its counterpart (offsets into the file)."""
+        found = self._named(source, node) or self._numbered(source, node)
+        return sorted(found, key=lambda splice: splice.start)
+
+    def _named(self, source: SourceText, node: ast.AST) -> List[Splice]:
+        found = []
+        for part in ast.walk(node):
+            name = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
+            end = source.end(part) if name else 0
+            if name and self.name(name) != name and source.text[end - len(name) : end] == name:
+                found.append(Splice(end - len(name), name, self.name(name)))
+        return found
+
+    def _numbered(self, source: SourceText, node: ast.AST) -> List[Splice]:
+        found = []
+        for part in ast.walk(node):
+            if isinstance(part, ast.Constant) and type(part.value) is int and part.value in self.numbers:
+                if source.segment(part) == str(part.value):
+                    found.append(Splice(source.start(part), str(part.value), str(self.numbers[part.value])))
+        return found
+
+    def copy_text(self, source: SourceText, node: ast.AST, extra: Optional[List[Splice]] = None) -> str:
+        """Return the text of `node` with its counterpart's names."""
+        start = source.start(node)
+        splices = self.replacements(source, node) if extra is None else extra
+        return apply_splices(source.segment(node), [splice._replace(start=splice.start - start) for splice in splices])

@@ -1,0 +1,285 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Give a name the definition of its sibling, capability changed: PRIVATE, may change at any time."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Dict, List, Optional, Set, Tuple, Union
+
+from .analogy import Analogy
+from .errors import SourceError
+from .modules import Modules
+from .names import Binding, Bindings, bindings
+from .text import SourceText, Splice, apply_splices, element_end, insert_element, insertion, only_comment_follows, skip_blank
+
+# a statement to put after another one, or a name to put after the one at an index of an import
+Added = Union[ast.stmt, Tuple[int, ast.alias]]
+WORD = re.compile(r"\w+")
+
+
+class Definitions:
+    """The definitions that a new term needs, as changes of one file.
+
+    :param source: the file.
+    :param scopes: the scopes around the gate, the module first.
+    :param analogy: how the new names follow from the old ones.
+    :param modules: where imports come from.
+    :param prefix: path of the root from where imports start, with a slash, or nothing.
+    """
+
+    def __init__(
+        self, source: SourceText, scopes: Tuple[ast.AST, ...], analogy: Analogy, modules: Modules, prefix: str = ""
+    ) -> None:
+        self._source = source
+        # a class body's names are not seen from its methods
+        self._scopes = [scope for scope in scopes if not isinstance(scope, ast.ClassDef)]
+        self._bindings: List[Bindings] = [bindings(scope) for scope in self._scopes]  # type: ignore[arg-type]
+        self._analogy = analogy
+        self._modules = modules
+        self._importer = prefix + source.name
+        self._done: Set[str] = set()
+        self.splices: List[Splice] = []
+        self._imported: Set[Tuple[int, str]] = set()
+        self._added: List[Tuple[ast.stmt, Added]] = []
+
+    def lookup(self, name: str) -> List[Binding]:
+        """Return the bindings of a name in the innermost scope that has any."""
+        for scope in reversed(self._bindings):
+            if name in scope:
+                return scope[name]
+        return []
+
+    def clash(self, old: str) -> Optional[str]:
+        """Return why the counterpart of `old` means something else already, or None."""
+        new = self._analogy.name(old)
+        have = self.lookup(new)
+        if new == old or not have:
+            return None
+        if self._same(self.lookup(old), have):
+            return None
+        return f"{new} is bound already in line {have[0].line}, and not as {old} is"
+
+    def meanings(self, old: str) -> List[str]:
+        """Return the dumps of the expressions that mean the counterpart of `old`."""
+        found = []
+        for binding in self.lookup(old):
+            if binding.kind == "assign":
+                value = self._counterpart(binding.node.value)  # type: ignore[attr-defined]
+                if value is not None:
+                    found += [ast.dump(value), ast.dump(_last(value))]
+        return found
+
+    def _counterpart(self, node: ast.expr) -> Optional[ast.expr]:
+        splices = self._replacements(node)
+        if not splices:
+            return None
+        text = self._analogy.copy_text(self._source, node, splices)
+        try:
+            return ast.parse(f"({text}\n)", mode="eval").body
+        except SyntaxError:
+            return None
+
+    def _same(self, old: List[Binding], new: List[Binding]) -> bool:
+        if len(old) != len(new):
+            return False
+        for one, two in zip(old, new):
+            if one.kind != two.kind or one.kind not in ("import", "assign"):
+                return False
+            if one.kind == "import":
+                assert one.alias is not None and two.alias is not None
+                if self._analogy.name(one.alias.name) != two.alias.name:
+                    return False
+                continue
+            wanted = self._counterpart(one.node.value)  # type: ignore[attr-defined]
+            found = two.node.value  # type: ignore[attr-defined]
+            if wanted is None or ast.dump(_last(wanted)) != ast.dump(_last(found)):
+                return False
+        return True
+
+    def need(self, node: ast.expr) -> None:
+        """See to it that the counterpart of an expression works where the gate stands.
+
+        :raises SourceError: it cannot be made to.
+        """
+        for part in ast.walk(node):
+            if isinstance(part, ast.Name) and self._analogy.name(part.id) != part.id:
+                self._bind(part.id)
+            elif isinstance(part, ast.Attribute) and self._analogy.name(part.attr) != part.attr:
+                self._check_attribute(part)
+
+    def _bind(self, old: str) -> None:
+        new = self._analogy.name(old)
+        clash = self.clash(old)
+        if clash:
+            raise SourceError(clash, self._source.name, self.lookup(new)[0].line, "conflict")
+        if new in self._done or self.lookup(new):
+            return
+        self._done.add(new)
+        origin = self.lookup(old)
+        if not origin:
+            raise SourceError(f"{old}, which {new} is to be made like, is not bound in this file", self._source.name)
+        for binding in origin:
+            if isinstance(binding.node, ast.ImportFrom) and binding.alias is not None:
+                self._copy_import(binding.node, binding.alias, new)
+            elif binding.kind == "assign":
+                self._copy_assignment(binding.node)  # type: ignore[arg-type]
+            else:
+                raise SourceError(
+                    f"{old} is bound here in a way that cannot be copied for {new}", self._source.name, binding.line
+                )
+
+    def _copy_assignment(self, statement: ast.stmt) -> None:
+        source = self._source
+        value: ast.expr = statement.value  # type: ignore[attr-defined]
+        inner = self._replacements(value)
+        if not inner:
+            raise SourceError(
+                f"this definition names no {self._analogy.old} to make {self._analogy.new} from",
+                source.name,
+                statement.lineno,
+            )
+        self.need(value)
+        for name in self._renamed_imports(value):
+            binding = self.lookup(name)[0]
+            assert isinstance(binding.node, ast.ImportFrom) and binding.alias is not None
+            self._copy_import(binding.node, binding.alias, self._analogy.name(binding.alias.name))
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target  # type: ignore[attr-defined]
+        head = Splice(source.start(target), target.id, self._analogy.name(target.id))
+        start, end = source.start(statement), source.end(statement)
+        splices = [splice._replace(start=splice.start - start) for splice in [head, *inner]]
+        text = apply_splices(source.text[start:end], splices)
+        indent = source.indent(start)
+        line_end = source.line_end(end)
+        if indent is None or not only_comment_follows(source, end):
+            self.splices.append(insertion(end, f"; {text}"))
+        else:
+            self.splices.append(insertion(line_end, f"{source.newline(start, end)}{indent}{text}"))
+        self._added.append((statement, ast.parse(text).body[0]))
+
+    def _renamed_imports(self, node: ast.expr) -> Dict[str, str]:
+        """Return the names that are imported `as` something without the word, with what replaces them."""
+        found = {}
+        for part in ast.walk(node):
+            if isinstance(part, ast.Name) and self._analogy.name(part.id) == part.id:
+                for binding in self.lookup(part.id):
+                    if binding.alias is not None and binding.alias.asname and isinstance(binding.node, ast.ImportFrom):
+                        new = self._analogy.name(binding.alias.name)
+                        if new != binding.alias.name:
+                            found[part.id] = new
+        return found
+
+    def _replacements(self, node: ast.expr) -> List[Splice]:
+        renamed = self._renamed_imports(node)
+        aliases = [
+            Splice(self._source.start(part), part.id, renamed[part.id])
+            for part in ast.walk(node)
+            if isinstance(part, ast.Name) and part.id in renamed
+        ]
+        if aliases:
+            return sorted(aliases)
+        return self._analogy.replacements(self._source, node)
+
+    def _copy_import(self, statement: ast.ImportFrom, alias: ast.alias, new: str) -> None:
+        wanted = self._analogy.name(alias.name)
+        if (statement.lineno, new) in self._imported:
+            return
+        self._imported.add((statement.lineno, new))
+        where = (self._source.name, statement.lineno)
+        dotted = self._modules.path(statement, self._importer)
+        if wanted == alias.name:
+            raise SourceError(f"{alias.name} as {alias.asname} has no {self._analogy.old} to change", *where)
+        if self._modules.source(dotted) is None:
+            raise SourceError(f"{dotted}, which would have to provide {wanted}, is not found under the root", *where)
+        if not self._modules.provides(dotted, wanted):
+            raise SourceError(f"{wanted} does not exist in {self._modules.describe(dotted)}", *where)
+        text = wanted if wanted == new else f"{wanted} as {new}"
+        start, end, inside = _find_alias(self._source, statement, alias)
+        newline = self._source.newline(start, end)
+        if inside:
+            end, comma = element_end(self._source.text, end, ")")
+            self.splices += insert_element(self._source, start, end, comma, text, newline)
+        else:
+            self.splices.append(insertion(end, f", {text}"))
+        copied = ast.alias(name=wanted, asname=None if wanted == new else new)
+        self._added.append((statement, (statement.names.index(alias), copied)))
+
+    def _check_attribute(self, node: ast.Attribute) -> None:
+        wanted = self._analogy.name(node.attr)
+        base: ast.expr = node.value
+        while isinstance(base, (ast.Attribute, ast.Call, ast.Subscript)):
+            base = base.func if isinstance(base, ast.Call) else base.value
+        where = (self._source.name, node.lineno)
+        for binding in self.lookup(base.id) if isinstance(base, ast.Name) else []:
+            if binding.alias is not None and self._imported_knows(binding, wanted):
+                return
+            if binding.alias is None and wanted in self._source.text:
+                return
+        raise SourceError(f"{ast.unparse(node.value)} is not known to have {wanted}; its source says nothing of it", *where)
+
+    def _imported_knows(self, binding: Binding, wanted: str) -> bool:
+        assert binding.alias is not None
+        if isinstance(binding.node, ast.ImportFrom):
+            dotted = self._modules.path(binding.node, self._importer)
+            places = [dotted, f"{dotted}.{binding.alias.name}"]
+        else:
+            places = [binding.alias.name]
+        for place in list(places):
+            source = self._modules.source(place)
+            for other in bindings(source.tree).get(binding.alias.name, []) if source else []:
+                if isinstance(other.node, ast.ImportFrom) and source:
+                    places.append(self._modules.path(other.node, source.name))
+        return any(self._modules.mentions(place, wanted) or self._modules.provides(place, wanted) for place in places)
+
+    def change(self, expected: ast.Module) -> None:
+        """Make the additions in a fresh tree of the same text."""
+        for statement, added in self._added:
+            _add(expected, statement, added)
+
+
+def _last(node: ast.expr) -> ast.expr:
+    return node.values[-1] if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And) else node
+
+
+def _find_alias(source: SourceText, statement: ast.ImportFrom, alias: ast.alias) -> Tuple[int, int, bool]:
+    """Return (start, end) of an imported name, `as` part included, and whether parentheses surround the list."""
+    text, at = source.text, source.start(statement)
+    while True:
+        at = skip_blank(text, at)
+        word = WORD.match(text, at)
+        at = word.end() if word else at + 1
+        if word and word.group() == "import":
+            break
+    at = skip_blank(text, at)
+    inside = text[at] == "("
+    at += inside
+    for candidate in statement.names:
+        at = start = skip_blank(text, at)
+        end = start
+        for name in (candidate.name, "as", candidate.asname) if candidate.asname else (candidate.name,):
+            at = skip_blank(text, at)
+            if not text.startswith(name or "", at):
+                raise SourceError("the list of imported names was not understood", source.name, statement.lineno)
+            at = end = at + len(name or "")
+        if candidate is alias:
+            return start, end, inside
+        at = skip_blank(text, at) + 1
+    raise AssertionError("an alias of another statement")
+
+
+def _add(expected: ast.Module, statement: ast.stmt, added: Added) -> None:
+    place = (type(statement), statement.lineno, statement.col_offset)
+    for parent in ast.walk(expected):
+        for _field, value in ast.iter_fields(parent):
+            for at, child in enumerate(value if isinstance(value, list) else ()):
+                if isinstance(child, ast.stmt) and (type(child), child.lineno, child.col_offset) == place:
+                    if isinstance(added, ast.stmt):
+                        value.insert(at + 1, added)
+                    else:
+                        assert isinstance(child, ast.ImportFrom)
+                        child.names.insert(added[0] + 1, added[1])
+                    return
+    raise AssertionError("a tree parsed from the same text lacks a statement")

@@ -1,0 +1,279 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Entries of dict literals: PRIVATE to the collection, may change at any time."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any, Iterator, List, Optional, Tuple
+
+from .errors import SourceError, SpecError
+from .names import BUILTINS, FUNCTIONS, Unknown, bindings, constant, same_value, statements, used_names
+from .spec import DictEntry, entry_parts, expression
+from .text import SourceText, Splice, element_end, insert_element, insertion, skip_blank
+
+MUTATORS = {"update", "pop", "clear", "setdefault", "popitem", "__setitem__", "__delitem__"}
+
+
+@dataclass
+class DictTarget:
+    """A place where one of the names is assigned. `node` is a Dict, or what stands in its place."""
+
+    source: SourceText
+    name: str
+    qualified: str
+    scopes: Tuple[ast.AST, ...]
+    statement: ast.stmt
+    node: ast.expr
+
+    @property
+    def line(self) -> int:
+        """Return the line of the assignment."""
+        return self.statement.lineno
+
+    @property
+    def slot(self) -> str:
+        """Return what tells this place from the others of its file."""
+        return f"dict_entry {self.qualified}"
+
+
+def find(source: SourceText, what: DictEntry) -> List[DictTarget]:
+    """Return every assignment to one of the names, at module level, in classes and in functions."""
+    return list(_find(source, what, source.tree, (), ""))
+
+
+def _find(
+    source: SourceText, what: DictEntry, scope: ast.AST, outer: Tuple[ast.AST, ...], prefix: str
+) -> Iterator[DictTarget]:
+    scopes = (*outer, scope)
+    for statement in statements(scope):
+        if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
+            yield from _find(source, what, statement, scopes, f"{prefix}{statement.name}.")
+            continue
+        targets: List[ast.expr] = []
+        if isinstance(statement, ast.Assign):
+            targets = statement.targets
+        elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
+            targets = [statement.target]
+        for target in targets:
+            if isinstance(target, ast.Name):
+                qualified = prefix + target.id
+                if any(name == qualified or qualified.endswith("." + name) for name in what.name):
+                    node = statement.value  # type: ignore[attr-defined]
+                    yield DictTarget(source, target.id, qualified, scopes, statement, node)
+
+
+def _lookup(target: DictTarget) -> Any:
+    module = bindings(target.source.tree)
+
+    def lookup(name: str) -> Optional[ast.expr]:
+        found = module.get(name, [])
+        if len(found) == 1 and found[0].kind == "assign":
+            value = found[0].node.value  # type: ignore[attr-defined]
+            return value if isinstance(value, ast.expr) else None
+        return None
+
+    return lookup
+
+
+def _entries(target: DictTarget, key: ast.expr) -> Tuple[ast.Dict, List[int], List[Any]]:
+    """Return the dict, the indexes of the entries with this key, and the keys' values (Unknown: the class).
+
+    :raises SourceError: no literal, an unpacked mapping in it, or a key that stands twice.
+    """
+    source, node = target.source, target.node
+    where = (source.name, target.line)
+    if not isinstance(node, ast.Dict):
+        kind = {"Call": "built by a call", "DictComp": "built by a comprehension"}.get(type(node).__name__)
+        raise SourceError(f"{target.qualified} is {kind or 'no dict literal'}, not a dict literal", *where)
+    if any(item is None for item in node.keys):
+        raise SourceError(f"{target.qualified} unpacks another mapping, which may hold the key", *where)
+    lookup = _lookup(target)
+    values = [_value(item, lookup) for item in node.keys if item is not None]
+    dumps = [ast.dump(item) for item in node.keys if item is not None]
+    for index in range(len(values)):
+        for earlier in range(index):
+            if _same_key(values[index], dumps[index], values[earlier], dumps[earlier]):
+                text = source.segment(node.keys[index])  # type: ignore[arg-type]
+                line = node.keys[index].lineno  # type: ignore[union-attr]
+                raise SourceError(f"{target.qualified} has the key {text} twice", source.name, line, "conflict")
+    wanted, wanted_dump = _value(key, lookup), ast.dump(key)
+    matches = [
+        index for index in range(len(values)) if _same_key(values[index], dumps[index], wanted, wanted_dump)
+    ]
+    return node, matches, values
+
+
+def _value(node: ast.expr, lookup: Any) -> Any:
+    try:
+        value = constant(node, lookup)
+        hash(value)
+    except (Unknown, TypeError):
+        return Unknown
+    return value
+
+
+def _same_key(one: Any, one_dump: str, two: Any, two_dump: str) -> bool:
+    if one is Unknown or two is Unknown:
+        return one_dump == two_dump
+    return bool(one == two)
+
+
+def state(target: DictTarget, what: DictEntry) -> Tuple[str, str]:
+    """Return what stands in the dict, `absent`, `upstream` or `conflict`, and a word about it.
+
+    :raises SourceError: the dict cannot be edited safely.
+    """
+    source = target.source
+    key = expression(what.key, "key")
+    node, matches, values = _entries(target, key)
+    if matches:
+        found = node.values[matches[0]]
+        wanted, _text = _wanted(target, what, node)
+        line = found.lineno
+        if _means_the_same(target, found, wanted):
+            return "upstream", f"{source.name}:{line} has the key {what.key} already, with the same meaning"
+        text = " ".join(source.segment(found).split())
+        return "conflict", f"{source.name}:{line} has the key {what.key} already, with another meaning: {text}"
+    kinds = {type(value) for value in values if value is not Unknown}
+    wanted_key = _value(key, _lookup(target))
+    if kinds and Unknown not in values and wanted_key is not Unknown and type(wanted_key) not in kinds:
+        names = " and ".join(sorted(kind.__name__ for kind in kinds))
+        raise SourceError(
+            f"{target.qualified} has keys of type {names}, the key {what.key} is {type(wanted_key).__name__}",
+            source.name,
+            target.line,
+        )
+    return "absent", ""
+
+
+def _means_the_same(target: DictTarget, one: ast.expr, two: ast.expr) -> bool:
+    if ast.dump(one) == ast.dump(two):
+        return True
+    lookup = _lookup(target)
+    try:
+        return same_value(constant(one, lookup), constant(two, lookup))
+    except Unknown:
+        return False
+
+
+def _wanted(target: DictTarget, what: DictEntry, node: ast.Dict) -> Tuple[ast.expr, str]:
+    """Return the value to write, as a tree and as text.
+
+    :raises SourceError: there is no entry `like`.
+    """
+    if what.value is not None:
+        return entry_parts(what.key, what.value)[1], what.value
+    assert what.like is not None
+    source = target.source
+    _node, matches, _values = _entries(target, expression(what.like, "like"))
+    if not matches:
+        raise SourceError(f"{target.qualified} has no key {what.like} to be like", source.name, target.line)
+    key, value = node.keys[matches[0]], node.values[matches[0]]
+    assert key is not None
+    colon = skip_blank(source.text, source.end(key))
+    while source.text[colon] == ")":
+        colon = skip_blank(source.text, colon + 1)
+    start = skip_blank(source.text, colon + 1)
+    return value, source.text[start : element_end(source.text, source.end(value), "}")[0]]
+
+
+def plan(target: DictTarget, what: DictEntry, expected: ast.Module) -> List[Splice]:
+    """Return the splices that add the entry, and change `expected` (a fresh tree) in the same way.
+
+    :raises SourceError: the entry cannot be added safely.
+    """
+    source, node = target.source, target.node
+    assert isinstance(node, ast.Dict)
+    wanted, text = _wanted(target, what, node)
+    _check_names(target, what, wanted)
+    check_shadow(source, target, what)
+    newline = source.newline(source.start(node), source.end(node))
+    twin = _twin(expected, node)
+    twin.keys.append(expression(what.key, "key"))
+    twin.values.append(wanted)
+    if not node.keys:
+        return _first_entry(source, node, f"{what.key}: {text}", newline)
+    last_key, last_value = node.keys[-1], node.values[-1]
+    assert last_key is not None
+    start = source.start(last_key)
+    end, comma = element_end(source.text, source.end(last_value), "}")
+    if what.value is not None:
+        indent = source.indent(start) or source.indent(source.start(target.statement)) or ""
+        text = newline.join([line if not at else indent + line for at, line in enumerate(text.splitlines())])
+    return insert_element(source, start, end, comma, f"{what.key}: {text}", newline)
+
+
+def _first_entry(source: SourceText, node: ast.Dict, entry: str, newline: str) -> List[Splice]:
+    closing = source.end(node) - 1
+    indent = source.indent(closing)
+    if indent is None:
+        return [insertion(closing, entry)]
+    return [insertion(source.line_start(closing), f"{indent}    {entry},{newline}")]
+
+
+def _twin(expected: ast.Module, node: ast.Dict) -> ast.Dict:
+    place = (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
+    for other in ast.walk(expected):
+        if isinstance(other, ast.Dict):
+            if (other.lineno, other.col_offset, other.end_lineno, other.end_col_offset) == place:
+                return other
+    raise AssertionError("a tree parsed from the same text lacks a node")
+
+
+def _check_names(target: DictTarget, what: DictEntry, wanted: ast.expr) -> None:
+    """Check that every name in key and value is bound before the dict.
+
+    :raises SourceError: one is not.
+    """
+    needed = used_names(wanted) | used_names(expression(what.key, "key"))
+    for name in sorted(needed - BUILTINS):
+        bound = [binding for scope in target.scopes for binding in bindings(scope).get(name, [])]  # type: ignore[arg-type]
+        if not any(binding.line < target.line or isinstance(target.scopes[-1], FUNCTIONS) for binding in bound):
+            what_is_wrong = f"is defined only later, in line {bound[0].line}" if bound else "is not defined there"
+            raise SourceError(f"the value names {name}, which {what_is_wrong}", target.source.name, target.line)
+
+
+def check_shadow(source: SourceText, target: DictTarget, what: DictEntry) -> None:
+    """Check that no statement of a file changes this dict in a way that could undo the edit.
+
+    :raises SourceError: one may.
+    """
+    for node in ast.walk(source.tree):
+        text = _change(node, target, what)
+        if text:
+            raise SourceError(
+                f"{text} changes {target.qualified} ({target.source.name}:{target.line}) afterwards and may undo the edit",
+                source.name,
+                node.lineno,  # type: ignore[attr-defined]
+            )
+
+
+def _is_it(node: ast.AST, name: str) -> bool:
+    return (isinstance(node, ast.Name) and node.id == name) or (isinstance(node, ast.Attribute) and node.attr == name)
+
+
+def _change(node: ast.AST, target: DictTarget, what: DictEntry) -> Optional[str]:
+    name = target.name
+    if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load) and _is_it(node.value, name):
+        return None if _other_key(node.slice, target, what) else f"{ast.unparse(node)} = …"
+    if isinstance(node, ast.AugAssign) and _is_it(node.target, name):
+        return f"{name} {'|' if isinstance(node.op, ast.BitOr) else 'operator '}= …"
+    if isinstance(node, ast.Delete) and any(_is_it(item, name) for item in node.targets):
+        return f"del {name}"
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr in MUTATORS and _is_it(node.func.value, name):
+            return f"{name}.{node.func.attr}(…)"
+    return None
+
+
+def _other_key(index: ast.expr, target: DictTarget, what: DictEntry) -> bool:
+    lookup = _lookup(target)
+    one, two = _value(index, lookup), _value(expression(what.key, "key"), lookup)
+    return one is not Unknown and two is not Unknown and one != two
+
+
+__all__ = ["DictTarget", "SpecError", "check_shadow", "find", "plan", "state"]

@@ -1,0 +1,200 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which names a piece of Python binds and uses: PRIVATE to the collection, may change at any time."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Union
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+Scope = Union[ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef]
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__package__", "__spec__"}
+
+
+class Binding(NamedTuple):
+    """One place that gives a name a value. `kind`: import, assign, def, argument or other."""
+
+    kind: str
+    node: ast.AST
+    alias: Optional[ast.alias]
+    line: int
+
+
+Bindings = Dict[str, List[Binding]]
+
+
+def bindings(scope: Scope) -> Bindings:
+    """Return every binding of a scope itself (nested functions and classes have scopes of their own)."""
+    found: Bindings = {}
+
+    def add(name: str, kind: str, node: ast.AST, alias: Optional[ast.alias] = None) -> None:
+        found.setdefault(name, []).append(Binding(kind, node, alias, getattr(node, "lineno", 1)))
+
+    if isinstance(scope, FUNCTIONS):
+        arguments = scope.args
+        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        every += [extra for extra in (arguments.vararg, arguments.kwarg) if extra]
+        for argument in every:
+            add(argument.arg, "argument", argument)
+    todo: List[ast.AST] = list(reversed(scope.body))
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            add(node.name, "def", node)
+            todo += node.decorator_list
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            for alias in node.names:
+                add(alias.asname or alias.name.partition(".")[0], "import", node, alias)
+        elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            add(node.targets[0].id, "assign", node)
+            todo.append(node.value)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            if node.value is not None:
+                add(node.target.id, "assign", node)
+                todo.append(node.value)
+        elif isinstance(node, ast.Name):
+            if not isinstance(node.ctx, ast.Load):
+                add(node.id, "other", node)
+        elif isinstance(node, ast.Lambda):
+            continue
+        elif isinstance(node, COMPREHENSIONS):
+            todo += [walrus for walrus in ast.walk(node) if isinstance(walrus, ast.NamedExpr)]
+        else:
+            for option in ("name", "rest"):
+                # except … as NAME, and the captures of a match statement
+                captured = getattr(node, option, None)
+                if isinstance(captured, str) and not isinstance(node, ast.alias):
+                    add(captured, "other", node)
+            todo += reversed(list(ast.iter_child_nodes(node)))
+    return found
+
+
+def global_writes(tree: ast.Module) -> Dict[str, int]:
+    """Return the names that functions declare global, with a line of each."""
+    return {name: node.lineno for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
+
+
+def used_names(node: ast.AST) -> Set[str]:
+    """Return the names an expression needs from around it."""
+    loaded: Set[str] = set()
+    own: Set[str] = set()
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name):
+            (loaded if isinstance(part.ctx, ast.Load) else own).add(part.id)
+        elif isinstance(part, ast.arg):
+            own.add(part.arg)
+    return loaded - own
+
+
+def statements(scope: ast.AST) -> Iterator[ast.stmt]:
+    """Yield the statements of a scope in text order, into compound ones, not into functions and classes."""
+    for name in ("body", "orelse", "handlers", "cases", "finalbody"):
+        if name == "handlers":
+            for handler in getattr(scope, name, []):
+                yield from statements(handler)
+            continue
+        if name == "cases":
+            for case in getattr(scope, name, []):
+                yield from statements(case)
+            continue
+        body = getattr(scope, name, [])
+        for statement in body if isinstance(body, list) else []:
+            yield statement
+            if not isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
+                yield from statements(statement)
+
+
+class Unknown(Exception):
+    """The value of an expression cannot be told from the source."""
+
+
+def constant(node: ast.expr, lookup: Callable[[str], Optional[ast.expr]], depth: int = 0) -> Any:
+    """Return the value of an expression made of literals, arithmetic and names of such.
+
+    :param lookup: gives the expression that a name stands for, or None.
+    :raises Unknown: there is more in it than that.
+    """
+    if depth > 40:
+        raise Unknown
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Name):
+        meant = lookup(node.id)
+        if meant is None:
+            raise Unknown
+        return constant(meant, lookup, depth + 1)
+    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+        items = [constant(item, lookup, depth + 1) for item in node.elts]
+        try:
+            return tuple(items) if isinstance(node, ast.Tuple) else items if isinstance(node, ast.List) else set(items)
+        except TypeError as exc:
+            raise Unknown from exc
+    if isinstance(node, ast.Dict):
+        return _constant_dict(node, lookup, depth)
+    if isinstance(node, ast.UnaryOp):
+        return _arithmetic(node.op, [constant(node.operand, lookup, depth + 1)])
+    if isinstance(node, ast.BinOp):
+        sides = [constant(side, lookup, depth + 1) for side in (node.left, node.right)]
+        return _arithmetic(node.op, sides)
+    raise Unknown
+
+
+def _constant_dict(node: ast.Dict, lookup: Callable[[str], Optional[ast.expr]], depth: int) -> Dict[Any, Any]:
+    result = {}
+    for key, value in zip(node.keys, node.values):
+        if key is None:
+            raise Unknown
+        try:
+            result[constant(key, lookup, depth + 1)] = constant(value, lookup, depth + 1)
+        except TypeError as exc:
+            raise Unknown from exc
+    return result
+
+
+def _arithmetic(operator: ast.AST, values: List[Any]) -> Any:
+    if not all(type(value) in (int, float) and abs(value) < 2**80 for value in values):
+        raise Unknown
+    one, two = values[0], values[-1]
+    small = type(two) is int and 0 <= two <= 64
+    try:
+        if len(values) == 1:
+            if isinstance(operator, ast.USub):
+                return -one
+            if isinstance(operator, ast.UAdd):
+                return +one
+        elif isinstance(operator, ast.Add):
+            return one + two
+        elif isinstance(operator, ast.Sub):
+            return one - two
+        elif isinstance(operator, ast.Mult):
+            return one * two
+        elif isinstance(operator, ast.FloorDiv):
+            return one // two
+        elif isinstance(operator, ast.Div):
+            return one / two
+        elif isinstance(operator, ast.Pow) and small:
+            return one**two
+        elif isinstance(operator, ast.LShift) and small:
+            return one << two
+    except (ArithmeticError, TypeError) as exc:
+        raise Unknown from exc
+    raise Unknown
+
+
+def same_value(one: Any, two: Any) -> bool:
+    """Say whether two constants are equal, types included: 1 is not True, a list is no tuple."""
+    if type(one) is not type(two):
+        return False
+    if isinstance(one, dict):
+        return list(one) == list(two) and all(
+            same_value(key, other) and same_value(one[key], two[other]) for key, other in zip(one, two)
+        )
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(two) and all(map(same_value, one, two))
+    return bool(one == two)

@@ -1,0 +1,93 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What systemd says of a unit, and what its main process was started with. Private to the collection."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+
+STATE_VARIABLE = "LLMFLEET_STATE"
+_PROPERTIES = (
+    "LoadState",
+    "ActiveState",
+    "SubState",
+    "Result",
+    "MainPID",
+    "UnitFileState",
+    "FragmentPath",
+    "NRestarts",
+)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit as `systemctl show` reports it; `running_state` is None unless its main process carries one of ours."""
+
+    load: str
+    active: str
+    sub: str
+    result: str
+    main_pid: int
+    file_state: str
+    fragment: str
+    restarts: int
+    running_state: str | None
+
+    @property
+    def exists(self) -> bool:
+        """Tell whether systemd knows a unit file for it."""
+        return self.load not in ("not-found", "")
+
+
+def parse_show(text: str, running_state: str | None = None) -> Unit:
+    """Read the output of `systemctl show` (KEY=VALUE lines)."""
+    values = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    return Unit(
+        load=values.get("LoadState", ""),
+        active=values.get("ActiveState", ""),
+        sub=values.get("SubState", ""),
+        result=values.get("Result", ""),
+        main_pid=int(values.get("MainPID") or 0),
+        file_state=values.get("UnitFileState", ""),
+        fragment=values.get("FragmentPath", ""),
+        restarts=int(values.get("NRestarts") or 0),
+        running_state=running_state,
+    )
+
+
+def environment_value(environ: bytes, name: str) -> str | None:
+    """Find a variable in the bytes of /proc/PID/environ."""
+    prefix = name.encode() + b"="
+    for entry in environ.split(b"\0"):
+        if entry.startswith(prefix):
+            return entry[len(prefix) :].decode(errors="replace")
+    return None
+
+
+def read(name: str, proc: str = "/proc") -> Unit:
+    """Ask systemd about `name`.service. Raises subprocess.CalledProcessError when systemd cannot be asked."""
+    command = ["systemctl", "show", f"{name}.service", *(f"--property={one}" for one in _PROPERTIES)]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+    unit = parse_show(shown)
+    if unit.main_pid == 0:
+        return unit
+    try:
+        with open(os.path.join(proc, str(unit.main_pid), "environ"), "rb") as file:
+            state = environment_value(file.read(), STATE_VARIABLE)
+    except (FileNotFoundError, ProcessLookupError):  # it ended in between
+        state = None
+    return parse_show(shown, state)
+
+
+def why_restart(unit: Unit, wanted: str) -> str:
+    """Say why the unit has to be (re)started to run `wanted`; "" when it runs that already."""
+    if not unit.exists:
+        return "the unit is not there yet"
+    if unit.active not in ("active", "activating", "reloading"):
+        return f"the unit is {unit.active or 'unknown'}"
+    if unit.running_state != wanted:
+        return f"it runs state {(unit.running_state or 'none of ours')[:12]}, and {wanted[:12]} is wanted"
+    return ""

@@ -1,0 +1,348 @@
+#!/usr/bin/python
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: checkpoint
+short_description: Bring a Hugging Face checkpoint to a host, complete and verified
+version_added: 0.1.0
+description:
+  - Makes sure that a checkpoint lies on the host at one pinned revision, every file of it with the size
+    and the digest that the Hub names, and that O(path) is a link to it.
+  - The C(hf) command fetches into a staging folder, every file is read and compared, then the folder is
+    renamed and the link is flipped. Until then nothing that is served has changed. A file that is wrong is
+    fetched again alone, once. Other revisions and other files are never touched.
+  - A manifest and a stamp are kept with the files. While size, modification time and inode of every file
+    are as they were when it was verified, a further run reads none of them and asks nothing of the network.
+  - A copy that is complete on the host is used even if the Hub cannot be reached.
+author:
+  - llmfleet engineers (@llmfleet)
+requirements:
+  - On the host, Python 3.9 or newer, and the C(hf) command of huggingface_hub.
+attributes:
+  check_mode:
+    support: full
+    description: Can run in check mode and return changed status prediction without modifying the target.
+    details:
+      - Asks the Hub for the list of files if there is no manifest yet. If it cannot be reached, that is a
+        warning, and a change is predicted.
+      - Compares sizes and reads no contents, so damage that keeps the size is not foreseen.
+  diff_mode:
+    support: partial
+    description: Will return details on what has changed (or possibly needs changing in check_mode), when
+      in diff mode.
+    details:
+      - Shows where the link points, before and after, and the files that are fetched with their sizes.
+  idempotent:
+    support: full
+    description: When run twice in a row outside check mode, with the same arguments, the second invocation
+      indicates no change.
+    details:
+      - Reading the files again, by O(verify=full) or because the stamp no longer fits, is no change.
+options:
+  repository:
+    description: The repository on the Hub, as V(owner/name).
+    type: str
+    required: true
+  revision:
+    description:
+      - The revision to have, as the 40 lower-case hex digits of a commit.
+      - Branches and tags are refused, since they move.
+    type: str
+    required: true
+  endpoint:
+    description: Where the Hub or its mirror answers.
+    type: str
+    default: https://huggingface.co
+  path:
+    description:
+      - The link that the engine is given as its model path.
+      - If anything other than a link lies there, the module refuses.
+    type: path
+    required: true
+  store:
+    description:
+      - The folder in which revisions are kept side by side, each as C(<owner--name>/<revision>).
+      - Without it, C(.checkpoints) beside O(path).
+    type: path
+  hf:
+    description: The C(hf) command on the host.
+    type: path
+    required: true
+  workers:
+    description: Files that C(hf) fetches at the same time.
+    type: int
+    default: 8
+  threads:
+    description: Files that are read at the same time when verifying. V(0) means one for each core, at most
+      16.
+    type: int
+    default: 0
+  token:
+    description:
+      - A token of the Hub, for repositories that are private or gated.
+      - It reaches C(hf) through the environment and is written nowhere.
+    type: str
+  token_file:
+    description: A file on the host that holds such a token.
+    type: path
+  timeout_stall:
+    description: Seconds without a further byte after which C(hf) is stopped and started again without Xet.
+    type: int
+    default: 300
+  reserve:
+    description: Bytes that have to stay free on the file system of O(store).
+    type: int
+    default: 1073741824
+  owner:
+    description:
+      - The user who shall own files and folders; the service's own user should not, so that it can read
+        and not write.
+      - Without it, the user who runs the module owns what is new, and the rest stays as it is.
+    type: str
+  group:
+    description: The group that shall own files and folders.
+    type: str
+  verify:
+    description: V(stamp) reads only what changed since it was verified, V(full) reads every file again.
+    type: str
+    choices: [stamp, full]
+    default: stamp
+  progress_file:
+    description:
+      - A file that, during the work, says how far it is (phase, bytes done, bytes in all, rate, seconds
+        left), as JSON. It is removed in the end.
+      - Without it, C(.staging/<owner--name>--<revision>.progress.json) in the store.
+    type: path
+"""
+
+EXAMPLES = r"""
+- name: Have the checkpoint
+  llmfleet.sglang.checkpoint:
+    repository: nvidia/Qwen3.5-397B-A17B-NVFP4
+    revision: "{{ pinned_revision }}"
+    path: /models/qwen3_5_397b_nvfp4
+    hf: /opt/sglang/tools/hf-2.4.0/bin/hf
+    owner: root
+    group: root
+  become: true
+
+- name: Read every file again, for instance after a disk fault
+  llmfleet.sglang.checkpoint:
+    repository: nvidia/Qwen3.5-397B-A17B-NVFP4
+    revision: "{{ pinned_revision }}"
+    path: /models/qwen3_5_397b_nvfp4
+    hf: /opt/sglang/tools/hf-2.4.0/bin/hf
+    verify: full
+  become: true
+"""
+
+RETURN = r"""
+path:
+  description: The link.
+  returned: success
+  type: str
+target:
+  description: The folder that the link points to.
+  returned: success
+  type: str
+repository:
+  description: The repository.
+  returned: success
+  type: str
+revision:
+  description: The revision.
+  returned: success
+  type: str
+files:
+  description: Number of files of the revision; V(0) if check mode could not learn it.
+  returned: success
+  type: int
+bytes:
+  description: Bytes of these files.
+  returned: success
+  type: int
+bytes_downloaded:
+  description: Bytes of the files that were fetched by this run.
+  returned: success
+  type: int
+bytes_hashed:
+  description: Bytes that were read and compared by this run.
+  returned: success
+  type: int
+verified_at:
+  description: When the files were last read and found right (UTC, ISO 8601); empty if they have not been
+    yet.
+  returned: success
+  type: str
+  sample: "2026-11-30T03:12:00Z"
+manifest_digest:
+  description: SHA-256 of the manifest, the same on every host; empty if there is none yet.
+  returned: success
+  type: str
+fetched_again:
+  description: The files that were wrong and were fetched again.
+  returned: success
+  type: list
+  elements: dict
+  contains: &problem
+    file:
+      description: Path in the checkpoint.
+      type: str
+    expected:
+      description: What the revision says.
+      type: str
+    got:
+      description: What was found.
+      type: str
+to_download:
+  description: In check mode, the files that would be fetched, each with its size in bytes.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    file:
+      description: Path in the checkpoint.
+      type: str
+    size:
+      description: Size in bytes.
+      type: int
+message:
+  description: What was found and done, in a sentence.
+  returned: success
+  type: str
+  sample: unchanged since verified on 2026-11-30T03:12:00Z
+problems:
+  description: The files that are wrong.
+  returned: failure
+  type: list
+  elements: dict
+  contains: *problem
+"""
+
+import os
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.ensure import (
+    Outcome,
+    Request,
+    ensure,
+)
+from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.errors import CheckpointError
+from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.fetch import Hf
+from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.hub import Hub
+from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.place import Owner, Place
+
+ARGUMENTS: dict[str, dict[str, t.Any]] = {
+    "repository": {"type": "str", "required": True},
+    "revision": {"type": "str", "required": True},
+    "endpoint": {"type": "str", "default": "https://huggingface.co"},
+    "path": {"type": "path", "required": True},
+    "store": {"type": "path"},
+    "hf": {"type": "path", "required": True},
+    "workers": {"type": "int", "default": 8},
+    "threads": {"type": "int", "default": 0},
+    "token": {"type": "str", "no_log": True},
+    "token_file": {"type": "path", "no_log": False},
+    "timeout_stall": {"type": "int", "default": 300},
+    "reserve": {"type": "int", "default": 1 << 30},
+    "owner": {"type": "str"},
+    "group": {"type": "str"},
+    "verify": {"type": "str", "choices": ["stamp", "full"], "default": "stamp"},
+    "progress_file": {"type": "path"},
+}
+
+
+def read_token(arguments: dict[str, t.Any]) -> str | None:
+    """The token, given directly or by a file; an empty one is none."""
+    if not arguments["token_file"]:
+        return arguments["token"] or None
+    try:
+        with open(arguments["token_file"], encoding="utf-8") as stream:
+            return stream.read().strip() or None
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"The token file {arguments['token_file']} cannot be read: {error}.") from error
+
+
+def build_request(arguments: dict[str, t.Any], check: bool) -> Request:
+    """The arguments as the logic wants them. Raises CheckpointError for what cannot be."""
+    path = arguments["path"].rstrip("/")
+    store = arguments["store"] or os.path.join(os.path.dirname(path), ".checkpoints")
+    for option, value in (("path", path), ("store", store)):
+        if not os.path.isabs(value):
+            raise CheckpointError(f"{option} has to be an absolute path, and {value} is none.")
+    endpoint = arguments["endpoint"].rstrip("/")
+    hf = Hf(
+        command=arguments["hf"],
+        endpoint=endpoint,
+        workers=arguments["workers"],
+        timeout_stall=arguments["timeout_stall"],
+        token=None if arguments["token_file"] else arguments["token"],
+        token_file=arguments["token_file"],
+    )
+    # check mode rather says soon that it cannot know than waits for a Hub in trouble
+    hub = Hub(endpoint, token=read_token(arguments), tries=2 if check else 6, timeout=10 if check else 30)
+    return Request(
+        place=Place(path, store, arguments["repository"], arguments["revision"]),
+        hub=hub,
+        hf=hf,
+        owner=Owner.named(arguments["owner"], arguments["group"]),
+        full=arguments["verify"] == "full",
+        threads=arguments["threads"],
+        reserve=arguments["reserve"],
+        progress_file=arguments["progress_file"],
+    )
+
+
+def report(request: Request, outcome: Outcome) -> dict[str, t.Any]:
+    """The module's result."""
+    place = request.place
+    return {
+        "changed": outcome.changed,
+        "path": place.path,
+        "target": place.target,
+        "repository": place.repository,
+        "revision": place.revision,
+        "files": outcome.files,
+        "bytes": outcome.bytes,
+        "bytes_downloaded": outcome.bytes_downloaded,
+        "bytes_hashed": outcome.bytes_hashed,
+        "verified_at": outcome.verified_at,
+        "manifest_digest": outcome.manifest_digest,
+        "fetched_again": outcome.fetched_again,
+        "to_download": outcome.to_download,
+        "message": outcome.message,
+        "diff": {
+            "before": {"target": outcome.before or ""},
+            "after": {
+                "target": place.target,
+                **({"fetched": outcome.to_download} if outcome.to_download else {}),
+            },
+        },
+    }
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec=ARGUMENTS,
+        mutually_exclusive=[("token", "token_file")],
+        supports_check_mode=True,
+    )
+    try:
+        request = build_request(module.params, module.check_mode)
+        outcome = ensure(request, check=module.check_mode)
+    except CheckpointError as error:
+        module.fail_json(msg=str(error), problems=error.problems)
+    except OSError as error:
+        module.fail_json(msg=f"The checkpoint could not be put in place: {error}", problems=[])
+    for warning in outcome.warnings:
+        module.warn(warning)
+    module.exit_json(**report(request, outcome))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,228 @@
+#!/usr/bin/python
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: completion
+short_description: Wait until a server gives the right answers to known prompts
+version_added: 0.1.0
+author:
+  - llmfleet engineers (@llmfleet)
+description:
+  - Waits until C(/v1/chat/completions) of an OpenAI-compatible server answers known prompts rightly, at
+    temperature 0.
+  - Meanwhile it watches the systemd unit. If that fails, stops, or is restarted more often than allowed,
+    the module fails at once with the last lines of its journal, instead of waiting for what cannot come.
+  - HTTP 200 with a wrong answer, an empty one, or one character over and over is a failure. It names the
+    prompt, what was expected, and what came.
+  - It changes nothing, and runs on the host of the server.
+options:
+  host:
+    description: Address that the server listens on. A wildcard is asked on the loopback address.
+    type: str
+    required: true
+  port:
+    description: TCP port of the server.
+    type: int
+    required: true
+  model:
+    description:
+      - Name of the served model. C(/v1/models) has to list it.
+      - An empty text takes any.
+    type: str
+    default: ""
+  service:
+    description:
+      - Systemd service of the server, with or without V(.service).
+      - An empty text watches no unit.
+    type: str
+    default: ""
+  prompts:
+    description:
+      - What to ask, in this order.
+      - Without any, one prompt is sent, and every answer is taken that is not garbage.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      messages:
+        description: Chat messages, each with C(role) and C(content).
+        type: list
+        elements: dict
+        required: true
+      expect:
+        description:
+          - Words that have to stand in the answer, as whole words, in any case.
+          - An empty text takes every answer that is not garbage.
+        type: str
+        default: ""
+      extra:
+        description: Further keys of the request, such as C(chat_template_kwargs).
+        type: dict
+        default: {}
+  api_key:
+    description: Key that is sent as bearer token.
+    type: str
+    default: ""
+  max_tokens:
+    description: Most tokens that an answer may have.
+    type: int
+    default: 16
+  timeout:
+    description: Seconds until all answers have to be there.
+    type: int
+    default: 900
+  request_timeout:
+    description: Seconds that one request may take.
+    type: int
+    default: 60
+  restarts_allowed:
+    description: How often systemd may restart the service meanwhile.
+    type: int
+    default: 0
+  journal_lines:
+    description: How many lines of the unit's journal a failure shows.
+    type: int
+    default: 40
+attributes:
+  check_mode:
+    support: full
+    details: Asks nothing and reports that it was skipped, since the server may not exist yet.
+  diff_mode:
+    support: none
+    details: Nothing is changed, so there is no difference to show.
+  idempotent:
+    support: full
+    details: Nothing is changed.
+"""
+
+EXAMPLES = r"""
+- name: Wait until the new server answers rightly
+  llmfleet.sglang.completion:
+    host: 10.77.0.11
+    port: 30000
+    service: sglang-qwen
+    model: qwen3.5-397b
+    prompts:
+      - messages:
+          - role: user
+            content: What is the capital of France?
+        expect: Paris
+  become: true
+"""
+
+RETURN = r"""
+answers:
+  description: Each prompt with what was expected, what came, how long it took, and what was wrong with it.
+  type: list
+  elements: dict
+  returned: if the server was asked
+model:
+  description: The model that answered, as C(/v1/models) calls it.
+  type: str
+  returned: if the server was asked
+ready_seconds:
+  description: Seconds from the module's start until the first right answer.
+  type: float
+  returned: if there was one
+journal:
+  description: Last lines of the unit's journal.
+  type: list
+  elements: str
+  returned: failure
+"""
+
+from dataclasses import asdict
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.completion import (
+    Machine,
+    Question,
+    Report,
+    Request,
+    verify,
+)
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.systemd import SystemdError, unit_name
+
+LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
+
+ARGUMENTS = {
+    "host": {"type": "str", "required": True},
+    "port": {"type": "int", "required": True},
+    "model": {"type": "str", "default": ""},
+    "service": {"type": "str", "default": ""},
+    "prompts": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "messages": {"type": "list", "elements": "dict", "required": True},
+            "expect": {"type": "str", "default": ""},
+            "extra": {"type": "dict", "default": {}},
+        },
+    },
+    "api_key": {"type": "str", "default": "", "no_log": True},
+    "max_tokens": {"type": "int", "default": 16},
+    "timeout": {"type": "int", "default": 900},
+    "request_timeout": {"type": "int", "default": 60},
+    "restarts_allowed": {"type": "int", "default": 0},
+    "journal_lines": {"type": "int", "default": 40},
+}
+
+
+def request_of(module: AnsibleModule) -> Request:
+    """The module's arguments as the logic takes them; ValueError names a wrong service name."""
+    given = module.params
+    host = LOOPBACK.get(given["host"], given["host"])
+    return Request(
+        url=f"http://{'[' + host + ']' if ':' in host else host}:{given['port']}",
+        questions=tuple(
+            Question(tuple(prompt["messages"]), prompt["expect"], prompt["extra"]) for prompt in given["prompts"]
+        ),
+        model=given["model"],
+        service=unit_name(given["service"]) if given["service"] else "",
+        api_key=given["api_key"],
+        timeout=given["timeout"],
+        request_timeout=given["request_timeout"],
+        max_tokens=given["max_tokens"],
+        restarts_allowed=given["restarts_allowed"],
+        journal_lines=given["journal_lines"],
+    )
+
+
+def message_of(report: Report) -> str:
+    """The failure in words, with what the unit logged last."""
+    if not report.journal:
+        return report.problem
+    return report.problem + "\nThe last lines of its journal:\n" + "\n".join(f"  {line}" for line in report.journal)
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    if module.check_mode:
+        module.exit_json(
+            changed=False, skipped=True, msg="Check mode: the server may not exist yet, so nothing was asked."
+        )
+    try:
+        report = verify(request_of(module), Machine())
+    except (SystemdError, ValueError) as error:
+        module.fail_json(msg=str(error))
+    wanted = module.params["model"]
+    result = {
+        "changed": False,
+        "answers": [asdict(answer) for answer in report.answers],
+        "model": wanted if wanted in report.models else ", ".join(report.models),
+    }
+    if report.ready_seconds is not None:
+        result["ready_seconds"] = report.ready_seconds
+    if report.problem:
+        module.fail_json(msg=message_of(report), journal=report.journal, **result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+#!/usr/bin/python
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: the lock of a release's Python packages."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: release_lock
+short_description: Resolve a commit's requirements into a lock with digests
+version_added: 0.1.0
+author: llmfleet engineers (@llmfleet)
+description:
+  - Runs C(uv pip compile) on the requirements once and keeps the lock on the host under a name made of what went in, so
+    that the same commit has the same lock the next time, whatever was published meanwhile.
+attributes:
+  check_mode:
+    support: full
+    description: Runs in check mode and says what it would do, without doing it.
+    details: A lock that does not exist yet is not made, and RV(lock) is empty.
+  diff_mode:
+    support: none
+    description: Returns what changes as a diff.
+  idempotent:
+    support: full
+    description: A second run changes nothing.
+options:
+  folder:
+    description: Folder of the locks.
+    type: path
+    required: true
+  pyproject:
+    description: The text of C(python/pyproject.toml). Empty where a check run could not read it.
+    type: str
+    required: true
+  overrides:
+    description: The text of a uv overrides file.
+    type: str
+    default: ""
+  python:
+    description: The interpreter that the release will run on.
+    type: path
+    required: true
+  uv:
+    description: The C(uv) command.
+    type: path
+    required: true
+  uv_version:
+    description: Its version.
+    type: str
+    required: true
+  index_url:
+    description: Package index in place of uv's default. It may hold a password and is never part of the lock.
+    type: str
+    default: ""
+  offline:
+    description: Whether nothing but O(index_url) may be asked.
+    type: bool
+    default: false
+  cache:
+    description: Folder of uv's cache.
+    type: path
+    required: true
+  environment:
+    description: Environment for uv, such as a proxy. It may hold secrets and is never logged.
+    type: dict
+    default: {}
+"""
+
+EXAMPLES = r"""
+- name: Lock the packages
+  llmfleet.sglang.release_lock:
+    folder: /opt/sglang/locks
+    pyproject: "{{ source.pyproject }}"
+    python: /usr/bin/python3
+    uv: /opt/sglang/tools/uv-0.13.9/bin/uv
+    uv_version: 0.13.9
+    cache: /var/cache/llmfleet/uv
+  run_once: true
+  register: locked
+"""
+
+RETURN = r"""
+lock:
+  description: The lock's text; empty in check mode when there is none yet.
+  returned: success
+  type: str
+path:
+  description: Where the lock is kept.
+  returned: success
+  type: str
+packages:
+  description: How many packages the lock names.
+  returned: success
+  type: int
+"""
+
+import os
+import tempfile
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release import (
+    identity,
+    interpreter,
+    lock,
+    packages,
+)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.chmod(temporary, 0o644)
+    os.replace(temporary, path)
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "folder": {"type": "path", "required": True},
+            "pyproject": {"type": "str", "required": True},
+            "overrides": {"type": "str", "default": ""},
+            "python": {"type": "path", "required": True},
+            "uv": {"type": "path", "required": True},
+            "uv_version": {"type": "str", "required": True},
+            "index_url": {"type": "str", "default": "", "no_log": True},
+            "offline": {"type": "bool", "default": False},
+            "cache": {"type": "path", "required": True},
+            "environment": {"type": "dict", "default": {}, "no_log": True},
+        },
+        supports_check_mode=True,
+    )
+    params = dict(module.params)
+    folder = Path(params.pop("folder"))
+    given = {name: params.pop(name) for name in ("index_url", "offline", "cache", "environment")}
+    if not params["pyproject"]:
+        module.exit_json(changed=True, lock="", path="", packages=0, msg="would resolve the requirements")
+    try:
+        request = lock.LockRequest(**params)
+        path = folder / f"{request.key(interpreter.describe(params['python']))}.txt"
+        made = not path.exists()
+        if made and module.check_mode:
+            module.exit_json(changed=True, lock="", path=str(path), packages=0, msg="would resolve the requirements")
+        if made:
+            _write(path, lock.compile_lock(request, packages.PackageSource(**given)))
+        text = path.read_text(encoding="utf-8")
+    except (OSError, packages.PackageError, interpreter.InterpreterError) as error:
+        module.fail_json(msg=f"SGLang's requirements cannot be resolved, and nothing was stopped: {error}")
+    module.exit_json(changed=made, lock=text, path=str(path), packages=len(identity.lock_entries(text)))
+
+
+if __name__ == "__main__":
+    main()

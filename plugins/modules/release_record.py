@@ -1,0 +1,114 @@
+#!/usr/bin/python
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: prove that a release imports, and say what it is."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: release_record
+short_description: Prove that a release imports what was patched, and record it
+version_added: 0.1.0
+author: llmfleet engineers (@llmfleet)
+description:
+  - Imports the engine in the release's own environment, and checks that SGLang and each patched module come from the
+    release's tree. Only then C(release.json) is written, atomically; with it the folder is a release.
+attributes:
+  check_mode:
+    support: full
+    description: Runs in check mode and says what it would do, without doing it.
+  diff_mode:
+    support: none
+    description: Returns what changes as a diff.
+  idempotent:
+    support: full
+    description: A second run changes nothing.
+options:
+  path:
+    description: Folder of the release.
+    type: path
+    required: true
+  inputs:
+    description: All that went into the release's identifier, as M(llmfleet.sglang.release_plan) returns it.
+    type: dict
+    required: true
+  edits:
+    description: What M(llmfleet.sglang.python_source) returned as C(edits).
+    type: list
+    elements: dict
+    default: []
+  files:
+    description: What M(llmfleet.sglang.python_source) returned as C(files).
+    type: list
+    elements: dict
+    default: []
+  environment:
+    description: Environment for the import, such as what chooses the engine's device.
+    type: dict
+    default: {}
+"""
+
+EXAMPLES = r"""
+- name: Record the release
+  llmfleet.sglang.release_record:
+    path: "{{ plan.path }}"
+    inputs: "{{ plan.inputs }}"
+    edits: "{{ patched.edits }}"
+    files: "{{ patched.files }}"
+"""
+
+RETURN = r"""
+record:
+  description: The record that was written.
+  returned: when not in check mode
+  type: dict
+"""
+
+from datetime import datetime, timezone
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release import identity, record
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "path": {"type": "path", "required": True},
+            "inputs": {"type": "dict", "required": True},
+            "edits": {"type": "list", "elements": "dict", "default": []},
+            "files": {"type": "list", "elements": "dict", "default": []},
+            "environment": {"type": "dict", "default": {}},
+        },
+        supports_check_mode=True,
+    )
+    folder = Path(module.params["path"])
+    if module.check_mode:
+        module.exit_json(changed=True)
+    patched = [folder / "src" / "python" / one["path"] for one in module.params["files"]]
+    environment = {name: str(value) for name, value in module.params["environment"].items()}
+    try:
+        found = record.probe(folder, patched, environment)
+        digests = {str(path.relative_to(folder)): record.file_digest(path) for path in patched}
+    except (OSError, record.ImportFailed) as error:
+        module.fail_json(msg=f"Release {folder.name} is not usable, and nothing was stopped: {error}.")
+    content = {
+        "id": folder.name,
+        "built_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "inputs": module.params["inputs"],
+        "patched": [{key: edit.get(key) for key in ("id", "state", "file", "line")} for edit in module.params["edits"]],
+        "digests": digests,
+        "python": found["python"],
+        "torch": found["torch"],
+        "cuda": found["cuda"],
+        "packages": found["packages"],
+        "schema": identity.SCHEMA,
+    }
+    record.write_record(folder, content)
+    module.exit_json(changed=True, record=content)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+#!/usr/bin/python
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: the source tree of a release that is being built."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: release_source
+short_description: Lay out the source tree of a release that is not finished yet
+version_added: 0.1.0
+author: llmfleet engineers (@llmfleet)
+description:
+  - Checks a commit out into C(src) of a release's folder, afresh. What a build that died left in the folder is removed.
+  - A finished release, one with its C(release.json), is left alone.
+attributes:
+  check_mode:
+    support: full
+    description: Runs in check mode and says what it would do, without doing it.
+  diff_mode:
+    support: none
+    description: Returns what changes as a diff.
+  idempotent:
+    support: full
+    description: A second run changes nothing.
+options:
+  mirror:
+    description: Folder of the bare mirror.
+    type: path
+    required: true
+  commit:
+    description: The commit, 40 hexadecimal digits.
+    type: str
+    required: true
+  path:
+    description: Folder of the release.
+    type: path
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Lay out the source tree
+  llmfleet.sglang.release_source:
+    mirror: /opt/sglang/mirror/sglang.git
+    commit: "{{ sglang_commit }}"
+    path: "{{ plan.path }}"
+"""
+
+RETURN = r"""
+path:
+  description: The source tree.
+  returned: success
+  type: str
+"""
+
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release import identity, source
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "mirror": {"type": "path", "required": True},
+            "commit": {"type": "str", "required": True},
+            "path": {"type": "path", "required": True},
+        },
+        supports_check_mode=True,
+    )
+    folder = Path(module.params["path"])
+    tree = folder / "src"
+    missing = identity.read_record(folder) is None
+    if missing and not module.check_mode:
+        try:
+            identity.remove_debris(folder)
+            folder.mkdir(parents=True, mode=0o755)
+            source.add_worktree(Path(module.params["mirror"]), module.params["commit"], tree)
+        except (OSError, source.GitError) as error:
+            module.fail_json(msg=f"The source tree {tree} cannot be laid out: {error}.")
+    module.exit_json(changed=missing, path=str(tree))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+#!/usr/bin/python
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: service_stop
+short_description: Stop a systemd service and prove that nothing of it is left
+version_added: 0.1.0
+author:
+  - llmfleet engineers (@llmfleet)
+description:
+  - Stops one systemd service, whoever made it, and then waits until its unit is inactive, every process
+    that it had is gone, nothing listens on the given ports, and the GPU memory that its processes held
+    is free.
+  - The processes are recorded before the stop. They are those of the unit's control group, the
+    descendants of its main process, and whatever carries the unit's invocation id in its environment.
+  - What is still held when the time is up is named, and the module fails. It never kills a process by
+    itself, and never removes a unit file.
+  - A service that does not exist or does not run is no error. That the ports are free is looked at all
+    the same, and that the GPU memory is free, unless one of the services in O(tolerate) runs by then.
+options:
+  name:
+    description: Name of the service, with or without V(.service).
+    type: str
+    required: true
+  ports:
+    description: TCP ports on which nothing may listen afterwards.
+    type: list
+    elements: int
+    default: []
+  address:
+    description:
+      - Only listeners count that would keep a server from binding this address.
+      - An empty text means every address.
+    type: str
+    default: ""
+  tolerate:
+    description:
+      - Services which may hold the ports and the GPUs. The one that takes the stopped service's place
+        belongs here, so that a second run finds nothing to complain about.
+    type: list
+    elements: str
+    default: []
+  disable:
+    description: Whether to disable the service too, so that it does not come back after a reboot.
+    type: bool
+    default: false
+  timeout:
+    description: Seconds that unit, processes and ports may take until they are gone.
+    type: int
+    default: 300
+  gpu_proof:
+    description:
+      - V(auto) proves that GPU memory is free wherever there is an C(nvidia-smi). If that one fails or
+        hangs, the module fails before it stops anything.
+      - V(skip) leaves that proof out.
+    type: str
+    choices: [auto, skip]
+    default: auto
+  gpu_timeout:
+    description: Seconds that GPU memory may stay in use after the last process is gone.
+    type: int
+    default: 120
+  gpu_slack_mib:
+    description:
+      - MiB on each card that no listed process needs to account for. Drivers keep some for themselves.
+    type: int
+    default: 1024
+attributes:
+  check_mode:
+    support: full
+    details: Nothing is stopped or disabled. What would be is returned, with everything that was found.
+  diff_mode:
+    support: full
+    details: Shows the unit's state and whether it is enabled.
+  idempotent:
+    support: full
+    details: A stopped service stays as it is.
+"""
+
+EXAMPLES = r"""
+- name: Stop the old service for good
+  llmfleet.sglang.service_stop:
+    name: sglang-kimi
+    ports: [30000]
+    tolerate: [sglang-qwen]
+    disable: true
+  become: true
+"""
+
+RETURN = r"""
+service:
+  description: Full name of the unit.
+  type: str
+  returned: always
+  sample: sglang-kimi.service
+stopped:
+  description: Whether something of the service ran and was stopped (or would be, in check mode).
+  type: bool
+  returned: success
+disabled:
+  description: Whether the service was enabled and has been disabled (or would be, in check mode).
+  type: bool
+  returned: success
+seconds:
+  description: Seconds from the first look to the end of the proof.
+  type: float
+  returned: success
+held:
+  description: What is still held, one line each. Empty if the service is proven gone.
+  type: list
+  elements: str
+  returned: always
+before:
+  description: The unit, its processes, its listeners and its GPU memory before anything was done.
+  type: dict
+  returned: always
+after:
+  description: The same after the stop. Empty in check mode if something would be stopped.
+  type: dict
+  returned: always
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.stop import (
+    CannotStop,
+    Machine,
+    Report,
+    Request,
+    stop,
+)
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.systemd import SystemdError, unit_name
+
+
+def request_of(module: AnsibleModule) -> Request:
+    """The module's arguments as the logic takes them; ValueError names a wrong service name."""
+    given = module.params
+    return Request(
+        name=unit_name(given["name"]),
+        ports=tuple(given["ports"]),
+        address=given["address"],
+        tolerate=tuple(unit_name(name) for name in given["tolerate"]),
+        timeout=given["timeout"],
+        disable=given["disable"],
+        gpus=given["gpu_proof"] != "skip",
+        gpu_timeout=given["gpu_timeout"],
+        gpu_slack=given["gpu_slack_mib"],
+    )
+
+
+def diff_of(report: Report) -> dict[str, str]:
+    """The unit's state before and after, as text."""
+    unit = report.before["unit"]
+    active = "inactive" if report.stopped else unit["active"]
+    enabled = "disabled" if report.disabled else unit["file_state"]
+    return {
+        "before": f"{unit['name']}: {unit['active']}, {unit['file_state'] or 'no unit file'}\n",
+        "after": f"{unit['name']}: {active}, {enabled or 'no unit file'}\n",
+    }
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "name": {"type": "str", "required": True},
+            "ports": {"type": "list", "elements": "int", "default": []},
+            "address": {"type": "str", "default": ""},
+            "tolerate": {"type": "list", "elements": "str", "default": []},
+            "disable": {"type": "bool", "default": False},
+            "timeout": {"type": "int", "default": 300},
+            "gpu_proof": {"type": "str", "choices": ["auto", "skip"], "default": "auto"},
+            "gpu_timeout": {"type": "int", "default": 120},
+            "gpu_slack_mib": {"type": "int", "default": 1024},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        request = request_of(module)
+        report = stop(request, Machine(), module.check_mode)
+    except (CannotStop, SystemdError, ValueError) as error:
+        module.fail_json(msg=str(error), service=module.params["name"], held=[], before={}, after={})
+    for warning in report.warnings:
+        module.warn(warning)
+    result = {
+        "changed": report.changed,
+        "service": request.name,
+        "stopped": report.stopped,
+        "disabled": report.disabled,
+        "seconds": report.seconds,
+        "held": report.held,
+        "before": report.before,
+        "after": report.after,
+        "diff": diff_of(report),
+    }
+    if report.held:
+        did = f"was told to stop, but {report.seconds} s later" if report.stopped else "does not run, but"
+        module.fail_json(msg=f"{request.name} {did} this is still held: " + "; ".join(report.held), **result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host made of a folder: /proc, systemd and nvidia-smi, with a clock that only moves when somebody sleeps."""
+
+from __future__ import annotations
+
+import ipaddress
+import shutil
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Callable
+
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.command import Outcome
+
+CARD = "NVIDIA RTX PRO 6000 Blackwell Server Edition"
+
+
+def kernel_address(address: str) -> str:
+    """An address as /proc/net/tcp prints it."""
+    packed = ipaddress.ip_address(address).packed
+    return "".join(f"{word:08X}" for word in struct.unpack(f"={len(packed) // 4}I", packed))
+
+
+class FakeHost:
+    """Change it freely; `at` schedules a change for a later time of its own clock."""
+
+    def __init__(self, root: Path, cards: int = 2) -> None:
+        self.root = root
+        self.proc = str(root / "proc")
+        self.now = 0.0
+        self.cards = cards
+        self.card_total = 97887
+        self.orders: list[list[str]] = []
+        self.units: dict[str, dict[str, str]] = {}
+        self.gpu_memory: dict[int, int] = {}
+        self.stray_memory = 0
+        self.gpu_problem = ""
+        self.on_stop: Callable[[], None] = lambda: None
+        self._events: list[tuple[float, Callable[[], None]]] = []
+        self._sockets: dict[int, list[tuple[str, int]]] = {}
+        (root / "proc" / "net").mkdir(parents=True)
+        self._write_sockets()
+
+    # processes -------------------------------------------------------------------------------------------------
+
+    def add_process(
+        self,
+        pid: int,
+        command: str = "python3 -m sglang.launch_server",
+        unit: str = "",
+        ppid: int = 1,
+        start: int = 1000,
+        env: dict[str, str] | None = None,
+        listens: Sequence[tuple[str, int]] = (),
+        gpu: int = 0,
+        state: str = "S",
+    ) -> None:
+        folder = Path(self.proc) / str(pid)
+        (folder / "fd").mkdir(parents=True)
+        (folder / "cmdline").write_text(command.replace(" ", "\0") + "\0")
+        zeros = " ".join(["0"] * 17)
+        (folder / "stat").write_text(f"{pid} (python3 (x) y) {state} {ppid} {zeros} {start} 0 0\n")
+        slice_of = f"/system.slice/{unit}" if unit else "/user.slice/user-1000.slice/session-1.scope"
+        (folder / "cgroup").write_text(f"1:name=systemd:/\n0::{slice_of}\n")
+        (folder / "environ").write_bytes(
+            b"".join(f"{name}={value}".encode() + b"\0" for name, value in (env or {}).items())
+        )
+        for number, (_address, port) in enumerate(listens):
+            (folder / "fd" / str(3 + number)).symlink_to(f"socket:[{pid * 100000 + port}]")
+        self._sockets[pid] = list(listens)
+        if gpu:
+            self.gpu_memory[pid] = gpu
+        self._write_sockets()
+
+    def remove_process(self, pid: int) -> None:
+        shutil.rmtree(Path(self.proc) / str(pid))
+        self._sockets.pop(pid)
+        self.gpu_memory.pop(pid, None)
+        self._write_sockets()
+
+    def _write_sockets(self) -> None:
+        head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+        lines: dict[int, str] = {4: head, 6: head}
+        for pid, listens in self._sockets.items():
+            for address, port in listens:
+                version = ipaddress.ip_address(address).version
+                inode = pid * 100000 + port
+                lines[version] += (
+                    f"   0: {kernel_address(address)}:{port:04X} 00000000:0000 0A 0:0 00:0 0 0 0 {inode} 1 0\n"
+                )
+        (Path(self.proc) / "net" / "tcp").write_text(lines[4])
+        (Path(self.proc) / "net" / "tcp6").write_text(lines[6])
+
+    # time ------------------------------------------------------------------------------------------------------
+
+    def clock(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds > 0, "a loop that does not wait"
+        self.now += seconds
+        due = [event for event in self._events if event[0] <= self.now]
+        self._events = [event for event in self._events if event[0] > self.now]
+        for _when, change in sorted(due, key=lambda event: event[0]):
+            change()
+
+    def at(self, when: float, change: Callable[[], None]) -> None:
+        self._events.append((when, change))
+
+    # commands --------------------------------------------------------------------------------------------------
+
+    def add_unit(self, name: str, active: str = "active", main_pid: int = 0, **properties: str) -> None:
+        self.units[name] = {
+            "LoadState": "loaded",
+            "ActiveState": active,
+            "SubState": "running" if active == "active" else "dead",
+            "UnitFileState": "enabled",
+            "MainPID": str(main_pid),
+            "NRestarts": "0",
+            "Result": "success",
+            **properties,
+        }
+
+    def run(self, argv: Sequence[str], timeout: float) -> Outcome:
+        key = tuple(argv)
+        if argv[0] == "systemctl":
+            return Outcome(key, *self._systemctl(list(argv)))
+        if argv[0] == "nvidia-smi":
+            return self._nvidia_smi(key)
+        if argv[0] == "journalctl":
+            return Outcome(key, 0, "loading weights\nRuntimeError: missing shard\n")
+        return Outcome(key, None, problem="missing")
+
+    def _systemctl(self, argv: list[str]) -> tuple[int, str]:
+        name = argv[-1]
+        unit = self.units.get(name)
+        if "show" in argv:
+            shown = unit or {"LoadState": "not-found", "ActiveState": "inactive", "SubState": "dead"}
+            return 0, "".join(f"{key}={value}\n" for key, value in shown.items())
+        if "is-active" in argv:
+            return (0 if unit and unit["ActiveState"] == "active" else 3), ""
+        self.orders.append([word for word in argv if word != "--no-ask-password"])
+        if "stop" in argv and unit:
+            unit.update(ActiveState="deactivating", SubState="stop-sigterm")
+            self.on_stop()
+        if "disable" in argv and unit:
+            unit["UnitFileState"] = "disabled"
+        return 0, ""
+
+    def _nvidia_smi(self, key: tuple[str, ...]) -> Outcome:
+        if self.gpu_problem in ("missing", "hung"):
+            return Outcome(key, None, problem=self.gpu_problem)
+        if self.gpu_problem:
+            return Outcome(key, 9, self.gpu_problem)
+        if "--query-compute-apps" in key[1]:
+            rows = [
+                f"{pid}, {self.uuid(card)}, {memory}, python3, with a comma"
+                for pid, memory in self.gpu_memory.items()
+                for card in range(self.cards)
+            ]
+            return Outcome(key, 0, "\n".join(rows) + "\n")
+        used = sum(self.gpu_memory.values()) + self.stray_memory
+        values = {"compute_cap": "12.0", "name": CARD, "memory.used": used, "memory.total": self.card_total}
+        rows = []
+        for card in range(self.cards):
+            row = {"index": card, "uuid": self.uuid(card), "mig.mode.current": "Disabled", **values}
+            rows.append(", ".join(str(row.get(name, "[N/A]")) for name in key[1].partition("=")[2].split(",")))
+        return Outcome(key, 0, "\n".join(rows) + "\n")
+
+    @staticmethod
+    def uuid(card: int) -> str:
+        return f"GPU-0000-{card}"
