@@ -63,7 +63,13 @@ def control_groups(node: Node) -> list[Path]:
     return [tree / f"llmfleet-{node.name}" for tree in CGROUPS if (tree / "cgroup.procs").exists()]
 
 
-def create(cache: Path, node: Node) -> None:
+def layers_of(node: Node) -> list[str]:
+    """The lower layers that a node's upper layer was made on; empty if there is none."""
+    path = node.folder / "layers"
+    return path.read_text().split() if path.exists() else []
+
+
+def create(cache: Path, node: Node, layers: list[Path]) -> None:
     """Make the node's folder, with what is its own: name and host key."""
     remove(node.folder)
     for name in ("upper/etc/ssh", "work", "root"):
@@ -76,6 +82,8 @@ def create(cache: Path, node: Node) -> None:
         target = node.folder / "upper/etc/ssh" / name
         shutil.copyfile(source, target)
         target.chmod(mode)
+    # Written last: a folder without it is not a whole one.
+    (node.folder / "layers").write_text("".join(f"{layer}\n" for layer in layers))
 
 
 def boot(node: Node, layers: list[Path]) -> None:
@@ -138,14 +146,19 @@ def remove_group(group: Path, timeout: float = 10) -> None:
     wait_for(f"the control group {group} to be empty", removed, timeout, interval=0.05)
 
 
-def journal(node: Node, lines: int = 40) -> str:
-    """The end of a node's journal, read from outside, or of its console if it does not run."""
+def unmount(path: Path) -> None:
+    """Take a mount away, however busy it is."""
+    run(["umount", "--lazy", path])
+
+
+def journal(node: Node, unit: str | None = None, lines: int = 60) -> str:
+    """The end of a node's journal (or of one unit's), read from outside, or its console if it does not run."""
     pid = leader(node)
     if pid is None:
         return console(node)
     inside = ["nsenter", "--target", str(pid), "--mount", "--pid", "--uts", "--ipc", "--"]
     try:
-        return run([*inside, "journalctl", "--no-pager", f"--lines={lines}"], timeout=30)
+        return run([*inside, "journalctl", "--no-pager", f"--lines={lines}", *([f"--unit={unit}"] if unit else [])], timeout=30)
     except FleetError as error:
         return f"(no journal: {error})\n{console(node)}"
 

@@ -52,6 +52,10 @@ path:
   description: The source tree.
   returned: success
   type: str
+laid_out:
+  description: Whether the tree is there, which in check mode it may not be.
+  returned: success
+  type: bool
 """
 
 from pathlib import Path
@@ -80,7 +84,7 @@ def main() -> None:
             source.add_worktree(Path(module.params["mirror"]), module.params["commit"], tree)
         except (OSError, source.GitError) as error:
             module.fail_json(msg=f"The source tree {tree} cannot be laid out: {error}.")
-    module.exit_json(changed=missing, path=str(tree))
+    module.exit_json(changed=missing, path=str(tree), laid_out=tree.is_dir())
 
 
 if __name__ == "__main__":

@@ -185,7 +185,6 @@ def write(path: str, content: bytes) -> None:
         with open(descriptor, "wb") as stream:
             stream.write(content)
             stream.flush()
-            os.fchmod(descriptor, FILE_MODE)
             os.fsync(descriptor)
         os.replace(fresh, path)
     except BaseException:

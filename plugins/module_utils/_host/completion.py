@@ -263,7 +263,7 @@ class _Watch:
             raise Wrong(f"{unit.name} is not running {how}")
         if unit.restarts - self._restarts > request.restarts_allowed:
             times = unit.restarts - self._restarts
-            raise Wrong(f"{unit.name} was restarted by systemd {times} times while it should have come up {how}")
+            raise Wrong(f"systemd restarted {unit.name} (times: {times}) while it should have come up {how}")
 
     def journal(self) -> list[str]:
         if not self._unit or not self._unit.exists:

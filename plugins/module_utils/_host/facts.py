@@ -10,7 +10,6 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -206,17 +205,20 @@ def read_interpreter(path: str, runner: Runner, timeout: float) -> Interpreter:
 def _checkpoint_bytes(question: Question) -> int:
     """Bytes of the pinned revision that lie on the host already, whole files only.
 
-    Looked for where the checkpoint module keeps them: behind the served link, and in the store beside it.
+    Looked for where the checkpoint module keeps them: behind the served link, in the store beside it, and
+    where a download that has not ended yet puts them.
     """
     if not question.checkpoint_path or not question.checkpoint_revision:
         return 0
+    revision = question.checkpoint_revision
     served = os.path.realpath(question.checkpoint_path)
     store = os.path.join(os.path.dirname(question.checkpoint_path), ".checkpoints")
-    folders = {served} if os.path.basename(served) == question.checkpoint_revision else set()
-    repository = os.path.join(store, question.checkpoint_repository.replace("/", "--"))
-    folders |= {os.path.join(repository, name) for name in _names(repository)}
-    mine = (folder for folder in folders if question.checkpoint_revision in os.path.basename(folder))
-    return sum(folder_bytes(folder) for folder in mine)
+    name = question.checkpoint_repository.replace("/", "--")
+    folders = {os.path.realpath(os.path.join(store, name, revision))}
+    if os.path.basename(served) == revision:
+        folders.add(served)
+    folders.add(os.path.join(store, ".staging", f"{name}--{revision}", "files"))
+    return sum(folder_bytes(folder) for folder in folders)
 
 
 def folder_bytes(folder: str) -> int:
@@ -245,11 +247,11 @@ def released_commits(root: str) -> tuple[str, ...]:
     return tuple(sorted(commits))
 
 
-def _names(folder: str) -> Sequence[str]:
+def _names(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
     except OSError:
-        return ()
+        return []
 
 
 def _read(path: str) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Dict, List, Optional, Tuple
 
 from .errors import SpecError
 from .text import SourceText, Splice, apply_splices
@@ -27,10 +26,7 @@ class Analogy:
 
     def __init__(self, like: str, add: str) -> None:
         pairs = {
-            (old, new)
-            for one, two in self._identifiers(like, add)
-            for old, new in self._words(one, two)
-            if old != new
+            (old, new) for one, two in self._identifiers(like, add) for old, new in self._words(one, two) if old != new
         }
         if len(pairs) != 1:
             raise SpecError(f"{add} cannot be made like {like}: they have to differ in exactly one word")
@@ -38,18 +34,18 @@ class Analogy:
         self.numbers = self._numbers()
 
     @staticmethod
-    def _identifiers(like: str, add: str) -> List[Tuple[str, str]]:
+    def _identifiers(like: str, add: str) -> list[tuple[str, str]]:
         one, two = (re.findall(r"\w+", text) for text in (like, add))
         if len(one) != len(two):
             raise SpecError(f"{add} cannot be made like {like}: they have different shapes")
         return list(zip(one, two))
 
     @staticmethod
-    def _words(one: str, two: str) -> List[Tuple[str, str]]:
+    def _words(one: str, two: str) -> list[tuple[str, str]]:
         old, new = one.split("_"), two.split("_")
         return list(zip(old, new)) if len(old) == len(new) else [(one, two)]
 
-    def _numbers(self) -> Dict[int, int]:
+    def _numbers(self) -> dict[int, int]:
         one, two = DIGITS.findall(self.old), DIGITS.findall(self.new)
         if len(one) != 1 or len(two) != 1:
             return {}
@@ -62,12 +58,12 @@ class Analogy:
         """Return the counterpart of a name; the name itself where it has none."""
         return "_".join(self.new if word == self.old else word for word in name.split("_"))
 
-    def replacements(self, source: SourceText, node: ast.AST) -> List[Splice]:
+    def replacements(self, source: SourceText, node: ast.AST) -> list[Splice]:
         """Return what to change in the text of `node` to get its counterpart (offsets into the file)."""
         found = self._named(source, node) or self._numbered(source, node)
         return sorted(found, key=lambda splice: splice.start)
 
-    def _named(self, source: SourceText, node: ast.AST) -> List[Splice]:
+    def _named(self, source: SourceText, node: ast.AST) -> list[Splice]:
         found = []
         for part in ast.walk(node):
             name = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
@@ -76,15 +72,16 @@ class Analogy:
                 found.append(Splice(end - len(name), name, self.name(name)))
         return found
 
-    def _numbered(self, source: SourceText, node: ast.AST) -> List[Splice]:
+    def _numbered(self, source: SourceText, node: ast.AST) -> list[Splice]:
         found = []
         for part in ast.walk(node):
-            if isinstance(part, ast.Constant) and type(part.value) is int and part.value in self.numbers:
-                if source.segment(part) == str(part.value):
-                    found.append(Splice(source.start(part), str(part.value), str(self.numbers[part.value])))
+            if not isinstance(part, ast.Constant) or type(part.value) is not int:
+                continue
+            if part.value in self.numbers and source.segment(part) == str(part.value):
+                found.append(Splice(source.start(part), str(part.value), str(self.numbers[part.value])))
         return found
 
-    def copy_text(self, source: SourceText, node: ast.AST, extra: Optional[List[Splice]] = None) -> str:
+    def copy_text(self, source: SourceText, node: ast.AST, extra: list[Splice] | None = None) -> str:
         """Return the text of `node` with its counterpart's names."""
         start = source.start(node)
         splices = self.replacements(source, node) if extra is None else extra

@@ -9,14 +9,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from typing import Any, List, Optional, Sequence, TextIO
+from collections.abc import Sequence
+from typing import Any, TextIO
 
 from .engine import Report, run
 from .errors import SourceError, SpecError
 from .spec import parse_edits
 
 
-def load(path: str) -> List[Any]:
+def load(path: str) -> list[Any]:
     """Return the edits of a patch-set file, JSON or (with PyYAML) YAML; `-` is standard input.
 
     :raises SpecError: it cannot be read, or holds no edits.
@@ -67,7 +68,7 @@ def show(report: Report, diff: bool, stream: TextIO) -> None:
             stream.write(part["prepared"])
 
 
-def main(arguments: Optional[Sequence[str]] = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return 0, or 1 if nothing could be written, or 2 for a wrong patch set."""
     parser = argparse.ArgumentParser(
         prog="python_source", description="Do the structural edits of a patch set in a tree of Python source."

@@ -19,12 +19,14 @@ import json
 import os
 import shutil
 import struct
-from typing import Dict, Iterator, List, NamedTuple, Optional
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from .errors import SourceError
 from .record import Record, digest
 from .tree import Tree
 
+Journal = dict[str, Any]
 SUFFIX = ".python_source.new"
 
 
@@ -72,12 +74,12 @@ def check_writable(tree: Tree, name: str) -> None:
         raise SourceError("stands in a folder that is read-only for this user", name)
 
 
-def commit(tree: Tree, changes: Dict[str, Change], record: Record) -> None:
+def commit(tree: Tree, changes: dict[str, Change], record: Record) -> None:
     """Replace the files and write the record: all of it or, when this fails, nothing.
 
     :raises SourceError: a file changed meanwhile, or the file system said no.
     """
-    journal = {
+    journal: Journal = {
         "version": 1,
         "record": record.to_data(),
         "files": {
@@ -98,7 +100,7 @@ def commit(tree: Tree, changes: Dict[str, Change], record: Record) -> None:
             for name, change in changes.items():
                 if digest(_read(tree.path(name))) != digest(change.before):
                     raise SourceError("changed while it was being edited; run again", name)
-            for name, change in changes.items():
+            for name in changes:
                 _swap(tree.path(name))
             _write_record(tree, record)
         except BaseException:
@@ -111,7 +113,7 @@ def commit(tree: Tree, changes: Dict[str, Change], record: Record) -> None:
         _drop_stale_cache(tree.path(name))
 
 
-def recover(tree: Tree, check: bool) -> List[str]:
+def recover(tree: Tree, check: bool) -> list[str]:
     """Finish or undo a run that was killed; in check mode only as an appearance.
 
     :returns: one line per thing that was (or would be) done.
@@ -144,7 +146,7 @@ def recover(tree: Tree, check: bool) -> List[str]:
     return lines or ["an earlier run was killed before its first file; its remains were removed"]
 
 
-def recovered_record(tree: Tree) -> Optional[Record]:
+def recovered_record(tree: Tree) -> Record | None:
     """Return the record that `recover` would complete, for check mode; None where it would not."""
     path = os.path.join(tree.folder, journal_name(tree))
     try:
@@ -158,14 +160,14 @@ def recovered_record(tree: Tree) -> Optional[Record]:
     return None
 
 
-def _digest_or_none(tree: Tree, name: str) -> Optional[str]:
+def _digest_or_none(tree: Tree, name: str) -> str | None:
     try:
         return digest(_read(tree.path(name)))
     except (OSError, SourceError):
         return None
 
 
-def _roll_back(tree: Tree, journal: "Dict[str, Dict[str, Dict[str, str]]]") -> None:
+def _roll_back(tree: Tree, journal: Journal) -> None:
     for name, entry in journal["files"].items():
         if entry["after"] != entry["before"] and _digest_or_none(tree, name) == entry["after"]:
             path = tree.path(name)
@@ -175,7 +177,7 @@ def _roll_back(tree: Tree, journal: "Dict[str, Dict[str, Dict[str, str]]]") -> N
     _clean(tree, journal)
 
 
-def _clean(tree: Tree, journal: "Dict[str, Dict[str, Dict[str, str]]]") -> None:
+def _clean(tree: Tree, journal: Journal) -> None:
     for name in journal["files"]:
         with contextlib.suppress(OSError, SourceError):
             os.unlink(tree.path(name) + SUFFIX)

@@ -8,16 +8,25 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Dict, List, Optional, Set, Tuple, Union
+from typing import Union
 
 from .analogy import Analogy
 from .errors import SourceError
 from .modules import Modules
 from .names import Binding, Bindings, bindings
-from .text import SourceText, Splice, apply_splices, element_end, insert_element, insertion, only_comment_follows, skip_blank
+from .text import (
+    SourceText,
+    Splice,
+    apply_splices,
+    element_end,
+    insert_element,
+    insertion,
+    only_comment_follows,
+    skip_blank,
+)
 
 # a statement to put after another one, or a name to put after the one at an index of an import
-Added = Union[ast.stmt, Tuple[int, ast.alias]]
+Added = Union[ast.stmt, tuple[int, ast.alias]]
 WORD = re.compile(r"\w+")
 
 
@@ -32,28 +41,28 @@ class Definitions:
     """
 
     def __init__(
-        self, source: SourceText, scopes: Tuple[ast.AST, ...], analogy: Analogy, modules: Modules, prefix: str = ""
+        self, source: SourceText, scopes: tuple[ast.AST, ...], analogy: Analogy, modules: Modules, prefix: str = ""
     ) -> None:
         self._source = source
         # a class body's names are not seen from its methods
         self._scopes = [scope for scope in scopes if not isinstance(scope, ast.ClassDef)]
-        self._bindings: List[Bindings] = [bindings(scope) for scope in self._scopes]  # type: ignore[arg-type]
+        self._bindings: list[Bindings] = [bindings(scope) for scope in self._scopes]  # type: ignore[arg-type]
         self._analogy = analogy
         self._modules = modules
         self._importer = prefix + source.name
-        self._done: Set[str] = set()
-        self.splices: List[Splice] = []
-        self._imported: Set[Tuple[int, str]] = set()
-        self._added: List[Tuple[ast.stmt, Added]] = []
+        self._done: set[str] = set()
+        self.splices: list[Splice] = []
+        self._imported: set[tuple[int, str]] = set()
+        self._added: list[tuple[ast.stmt, Added]] = []
 
-    def lookup(self, name: str) -> List[Binding]:
+    def lookup(self, name: str) -> list[Binding]:
         """Return the bindings of a name in the innermost scope that has any."""
         for scope in reversed(self._bindings):
             if name in scope:
                 return scope[name]
         return []
 
-    def clash(self, old: str) -> Optional[str]:
+    def clash(self, old: str) -> str | None:
         """Return why the counterpart of `old` means something else already, or None."""
         new = self._analogy.name(old)
         have = self.lookup(new)
@@ -63,7 +72,7 @@ class Definitions:
             return None
         return f"{new} is bound already in line {have[0].line}, and not as {old} is"
 
-    def meanings(self, old: str) -> List[str]:
+    def meanings(self, old: str) -> list[str]:
         """Return the dumps of the expressions that mean the counterpart of `old`."""
         found = []
         for binding in self.lookup(old):
@@ -73,7 +82,7 @@ class Definitions:
                     found += [ast.dump(value), ast.dump(_last(value))]
         return found
 
-    def _counterpart(self, node: ast.expr) -> Optional[ast.expr]:
+    def _counterpart(self, node: ast.expr) -> ast.expr | None:
         splices = self._replacements(node)
         if not splices:
             return None
@@ -83,7 +92,7 @@ class Definitions:
         except SyntaxError:
             return None
 
-    def _same(self, old: List[Binding], new: List[Binding]) -> bool:
+    def _same(self, old: list[Binding], new: list[Binding]) -> bool:
         if len(old) != len(new):
             return False
         for one, two in zip(old, new):
@@ -160,7 +169,7 @@ class Definitions:
             self.splices.append(insertion(line_end, f"{source.newline(start, end)}{indent}{text}"))
         self._added.append((statement, ast.parse(text).body[0]))
 
-    def _renamed_imports(self, node: ast.expr) -> Dict[str, str]:
+    def _renamed_imports(self, node: ast.expr) -> dict[str, str]:
         """Return the names that are imported `as` something without the word, with what replaces them."""
         found = {}
         for part in ast.walk(node):
@@ -172,7 +181,7 @@ class Definitions:
                             found[part.id] = new
         return found
 
-    def _replacements(self, node: ast.expr) -> List[Splice]:
+    def _replacements(self, node: ast.expr) -> list[Splice]:
         renamed = self._renamed_imports(node)
         aliases = [
             Splice(self._source.start(part), part.id, renamed[part.id])
@@ -218,7 +227,9 @@ class Definitions:
                 return
             if binding.alias is None and wanted in self._source.text:
                 return
-        raise SourceError(f"{ast.unparse(node.value)} is not known to have {wanted}; its source says nothing of it", *where)
+        raise SourceError(
+            f"{ast.unparse(node.value)} is not known to have {wanted}; its source says nothing of it", *where
+        )
 
     def _imported_knows(self, binding: Binding, wanted: str) -> bool:
         assert binding.alias is not None
@@ -244,7 +255,7 @@ def _last(node: ast.expr) -> ast.expr:
     return node.values[-1] if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And) else node
 
 
-def _find_alias(source: SourceText, statement: ast.ImportFrom, alias: ast.alias) -> Tuple[int, int, bool]:
+def _find_alias(source: SourceText, statement: ast.ImportFrom, alias: ast.alias) -> tuple[int, int, bool]:
     """Return (start, end) of an imported name, `as` part included, and whether parentheses surround the list."""
     text, at = source.text, source.start(statement)
     while True:

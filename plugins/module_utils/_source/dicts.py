@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Iterator, List, Optional, Tuple
+from typing import Any
 
 from .errors import SourceError, SpecError
 from .names import BUILTINS, FUNCTIONS, Unknown, bindings, constant, same_value, statements, used_names
@@ -25,7 +26,7 @@ class DictTarget:
     source: SourceText
     name: str
     qualified: str
-    scopes: Tuple[ast.AST, ...]
+    scopes: tuple[ast.AST, ...]
     statement: ast.stmt
     node: ast.expr
 
@@ -40,20 +41,20 @@ class DictTarget:
         return f"dict_entry {self.qualified}"
 
 
-def find(source: SourceText, what: DictEntry) -> List[DictTarget]:
+def find(source: SourceText, what: DictEntry) -> list[DictTarget]:
     """Return every assignment to one of the names, at module level, in classes and in functions."""
     return list(_find(source, what, source.tree, (), ""))
 
 
 def _find(
-    source: SourceText, what: DictEntry, scope: ast.AST, outer: Tuple[ast.AST, ...], prefix: str
+    source: SourceText, what: DictEntry, scope: ast.AST, outer: tuple[ast.AST, ...], prefix: str
 ) -> Iterator[DictTarget]:
     scopes = (*outer, scope)
     for statement in statements(scope):
         if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
             yield from _find(source, what, statement, scopes, f"{prefix}{statement.name}.")
             continue
-        targets: List[ast.expr] = []
+        targets: list[ast.expr] = []
         if isinstance(statement, ast.Assign):
             targets = statement.targets
         elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
@@ -69,7 +70,7 @@ def _find(
 def _lookup(target: DictTarget) -> Any:
     module = bindings(target.source.tree)
 
-    def lookup(name: str) -> Optional[ast.expr]:
+    def lookup(name: str) -> ast.expr | None:
         found = module.get(name, [])
         if len(found) == 1 and found[0].kind == "assign":
             value = found[0].node.value  # type: ignore[attr-defined]
@@ -79,7 +80,7 @@ def _lookup(target: DictTarget) -> Any:
     return lookup
 
 
-def _entries(target: DictTarget, key: ast.expr) -> Tuple[ast.Dict, List[int], List[Any]]:
+def _entries(target: DictTarget, key: ast.expr) -> tuple[ast.Dict, list[int], list[Any]]:
     """Return the dict, the indexes of the entries with this key, and the keys' values (Unknown: the class).
 
     :raises SourceError: no literal, an unpacked mapping in it, or a key that stands twice.
@@ -101,9 +102,7 @@ def _entries(target: DictTarget, key: ast.expr) -> Tuple[ast.Dict, List[int], Li
                 line = node.keys[index].lineno  # type: ignore[union-attr]
                 raise SourceError(f"{target.qualified} has the key {text} twice", source.name, line, "conflict")
     wanted, wanted_dump = _value(key, lookup), ast.dump(key)
-    matches = [
-        index for index in range(len(values)) if _same_key(values[index], dumps[index], wanted, wanted_dump)
-    ]
+    matches = [index for index in range(len(values)) if _same_key(values[index], dumps[index], wanted, wanted_dump)]
     return node, matches, values
 
 
@@ -122,7 +121,7 @@ def _same_key(one: Any, one_dump: str, two: Any, two_dump: str) -> bool:
     return bool(one == two)
 
 
-def state(target: DictTarget, what: DictEntry) -> Tuple[str, str]:
+def state(target: DictTarget, what: DictEntry) -> tuple[str, str]:
     """Return what stands in the dict, `absent`, `upstream` or `conflict`, and a word about it.
 
     :raises SourceError: the dict cannot be edited safely.
@@ -160,7 +159,7 @@ def _means_the_same(target: DictTarget, one: ast.expr, two: ast.expr) -> bool:
         return False
 
 
-def _wanted(target: DictTarget, what: DictEntry, node: ast.Dict) -> Tuple[ast.expr, str]:
+def _wanted(target: DictTarget, what: DictEntry, node: ast.Dict) -> tuple[ast.expr, str]:
     """Return the value to write, as a tree and as text.
 
     :raises SourceError: there is no entry `like`.
@@ -181,7 +180,7 @@ def _wanted(target: DictTarget, what: DictEntry, node: ast.Dict) -> Tuple[ast.ex
     return value, source.text[start : element_end(source.text, source.end(value), "}")[0]]
 
 
-def plan(target: DictTarget, what: DictEntry, expected: ast.Module) -> List[Splice]:
+def plan(target: DictTarget, what: DictEntry, expected: ast.Module) -> list[Splice]:
     """Return the splices that add the entry, and change `expected` (a fresh tree) in the same way.
 
     :raises SourceError: the entry cannot be added safely.
@@ -207,7 +206,7 @@ def plan(target: DictTarget, what: DictEntry, expected: ast.Module) -> List[Spli
     return insert_element(source, start, end, comma, f"{what.key}: {text}", newline)
 
 
-def _first_entry(source: SourceText, node: ast.Dict, entry: str, newline: str) -> List[Splice]:
+def _first_entry(source: SourceText, node: ast.Dict, entry: str, newline: str) -> list[Splice]:
     closing = source.end(node) - 1
     indent = source.indent(closing)
     if indent is None:
@@ -256,7 +255,7 @@ def _is_it(node: ast.AST, name: str) -> bool:
     return (isinstance(node, ast.Name) and node.id == name) or (isinstance(node, ast.Attribute) and node.attr == name)
 
 
-def _change(node: ast.AST, target: DictTarget, what: DictEntry) -> Optional[str]:
+def _change(node: ast.AST, target: DictTarget, what: DictEntry) -> str | None:
     name = target.name
     if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load) and _is_it(node.value, name):
         return None if _other_key(node.slice, target, what) else f"{ast.unparse(node)} = …"

@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import difflib
 import glob
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Optional
 
 from .commit import Change, check_writable, commit, locked, recover, recovered_record
 from .dicts import DictTarget
@@ -23,9 +24,9 @@ from .text import SourceText, apply_splices, map_range
 from .tree import Tree
 
 # what was found for an edit, and the file and edit of ours that it continues
-Item = Tuple[Found, Optional[Tuple[str, OwnEdit]]]
+Item = tuple[Found, Optional[tuple[str, OwnEdit]]]
 # an edit of a file, as asked for now and as recorded
-Step = Tuple[Optional[Edit], Optional[OwnEdit]]
+Step = tuple[Optional[Edit], Optional[OwnEdit]]
 
 
 @dataclass
@@ -35,13 +36,13 @@ class EditResult:
     id: str
     state: str
     changed: bool = False
-    file: Optional[str] = None
-    line: Optional[int] = None
+    file: str | None = None
+    line: int | None = None
     before: str = ""
     after: str = ""
     reason: str = ""
     message: str = ""
-    candidates: List[str] = field(default_factory=list)
+    candidates: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -53,7 +54,7 @@ class FileResult:
     after: str
     original: str
     changed: bool
-    link: Optional[str] = None
+    link: str | None = None
 
 
 @dataclass
@@ -62,12 +63,12 @@ class Report:
 
     changed: bool = False
     failed: str = ""
-    edits: List[EditResult] = field(default_factory=list)
-    files: List[FileResult] = field(default_factory=list)
-    diff: List[Dict[str, str]] = field(default_factory=list)
-    recovered: List[str] = field(default_factory=list)
+    edits: list[EditResult] = field(default_factory=list)
+    files: list[FileResult] = field(default_factory=list)
+    diff: list[dict[str, str]] = field(default_factory=list)
+    recovered: list[str] = field(default_factory=list)
 
-    def to_data(self) -> Dict[str, Any]:
+    def to_data(self) -> dict[str, Any]:
         """Return the report as plain data."""
         return asdict(self)
 
@@ -103,8 +104,8 @@ class _Run:
         pending = recovered_record(tree) if check else None
         self.report.recovered = recover(tree, check)
         self.record = pending or Record.load(tree)
-        self.bases: Dict[str, SourceText] = {}
-        self.strange: List[str] = []
+        self.bases: dict[str, SourceText] = {}
+        self.strange: list[str] = []
         for name, own in list(self.record.files.items()):
             self._own(name, own)
         self.locator = Locator(tree, self.base)
@@ -136,7 +137,7 @@ class _Run:
             self.report.failed = "; ".join(filter(None, failures))
             self._files({})
             return
-        touched: Dict[str, SourceText] = {}
+        touched: dict[str, SourceText] = {}
         record = Record(dict(self.record.files))
         for name in self._files_to_build(found):
             try:
@@ -160,7 +161,7 @@ class _Run:
             found.state = "present" if found.state == "absent" or by_slot else found.state
         return found, mine
 
-    def _recorded(self, wanted: Any) -> Optional[Tuple[str, OwnEdit]]:
+    def _recorded(self, wanted: Any) -> tuple[str, OwnEdit] | None:
         for name, own in self.record.files.items():
             for edit in own.edits:
                 if wanted(edit, name):
@@ -168,12 +169,14 @@ class _Run:
         return None
 
     def _same_place_twice(self, found: Sequence[Item]) -> None:
-        places: Dict[Tuple[str, str], str] = {}
+        places: dict[tuple[str, str], str] = {}
         for edit, (item, _mine) in zip(self.edits, found):
             if item.target and item.file:
                 place = (item.file, slot_of(item.target, edit))
                 if place in places:
-                    raise SourceError(f"the edits {places[place]} and {edit.id} want the same place", item.file, item.line)
+                    raise SourceError(
+                        f"the edits {places[place]} and {edit.id} want the same place", item.file, item.line
+                    )
                 places[place] = edit.id
 
     def _failure(self, edit: Edit, item: Item) -> str:
@@ -205,19 +208,17 @@ class _Run:
             result.message = f"{result.message}; {note}" if result.message else note
         return result
 
-    def _files_to_build(self, found: Sequence[Item]) -> List[str]:
-        names: List[str] = []
+    def _files_to_build(self, found: Sequence[Item]) -> list[str]:
+        names: list[str] = []
         for _edit, (item, mine) in zip(self.edits, found):
             names += [item.file] if item.file and item.target else []
             names += [mine[0]] if mine else []
         return list(dict.fromkeys(names))
 
-    def _steps(
-        self, name: str, found: Sequence[Item]
-    ) -> List[Step]:
+    def _steps(self, name: str, found: Sequence[Item]) -> list[Step]:
         """Return the edits that the file is to have, in order: (as asked for or None, as recorded or None)."""
         own = self.record.files[name].edits if name in self.record.files else []
-        steps: List[Step] = [(None, edit) for edit in own]
+        steps: list[Step] = [(None, edit) for edit in own]
         for edit, (item, mine) in zip(self.edits, found):
             at = next((at for at, step in enumerate(steps) if mine and mine[0] == name and step[1] is mine[1]), None)
             wanted = edit.state == "present" and item.file == name and item.state in ("absent", "present")
@@ -233,18 +234,18 @@ class _Run:
         self,
         name: str,
         found: Sequence[Item],
-        touched: Dict[str, SourceText],
+        touched: dict[str, SourceText],
         record: Record,
     ) -> None:
         steps = self._steps(name, found)
         own = self.record.files.get(name)
         same = own is not None and len(steps) == len(own.edits)
-        if same and all(edit is None or mine and edit.what.wanted() == mine.what.wanted() for edit, mine in steps):
+        if same and all(edit is None or (mine and edit.what.wanted() == mine.what.wanted()) for edit, mine in steps):
             return
         if own is None and not steps:
             return
         base = source = self.base(name)
-        edits: List[OwnEdit] = []
+        edits: list[OwnEdit] = []
         for edit, mine in steps:
             if edit is None and mine and not _moved(own, edits, mine):
                 source, entry = source.with_text(apply_splices(source.text, mine.splices)), mine
@@ -258,7 +259,7 @@ class _Run:
             record.files[name] = OwnFile(digest(base.raw), digest(source.raw), edits)
         self._show(name, found, source, edits)
 
-    def _apply(self, source: SourceText, edit: Edit) -> Tuple[SourceText, OwnEdit]:
+    def _apply(self, source: SourceText, edit: Edit) -> tuple[SourceText, OwnEdit]:
         # the place was chosen before; from here on it is only this file's
         here = replace(edit, what=replace(edit.what, within=(glob.escape(source.name),)))
         locator = Locator(self.tree, lambda name: source if name == source.name else self.base(name))
@@ -291,10 +292,10 @@ class _Run:
                     start, end = map_range(start, end, entry.splices)
                 result.after = source.text[start:end]
 
-    def _finish(self, touched: Dict[str, SourceText], record: Record) -> None:
-        changes: Dict[str, Change] = {}
+    def _finish(self, touched: dict[str, SourceText], record: Record) -> None:
+        changes: dict[str, Change] = {}
         for name, source in touched.items():
-            before = self.tree.raw(name)
+            before = self.tree.read(name).raw
             if before != source.raw:
                 check_writable(self.tree, name)
                 changes[name] = Change(before, source.raw)
@@ -306,11 +307,11 @@ class _Run:
         self.record = record
         self._files({name: change.after for name, change in changes.items()})
 
-    def _files(self, after: Dict[str, bytes]) -> None:
+    def _files(self, after: dict[str, bytes]) -> None:
         names = dict.fromkeys([edit.file for edit in self.report.edits if edit.file] + list(after))
         for name in names:
             try:
-                before = digest(self.tree.raw(name))
+                before = digest(self.tree.read(name).raw)
             except SourceError:
                 continue
             now = digest(after[name]) if name in after else before
@@ -319,7 +320,7 @@ class _Run:
             self.report.files.append(FileResult(name, before, now, own.before if own else now, now != before, link))
 
 
-def _moved(own: Optional[OwnFile], edits: Sequence[OwnEdit], mine: OwnEdit) -> bool:
+def _moved(own: OwnFile | None, edits: Sequence[OwnEdit], mine: OwnEdit) -> bool:
     """Say whether what stands before an edit of ours is not what stood there when it was made."""
     if own is None:
         return True
@@ -333,17 +334,15 @@ def slot_of(target: Target, edit: Edit) -> str:
     return f"{target.slot} or {edit.what.add}"  # type: ignore[union-attr]
 
 
-def range_of(target: Target) -> Tuple[int, int]:
+def range_of(target: Target) -> tuple[int, int]:
     """Return where the target's own text stands."""
     source = target.source
     return source.start(target.node), source.end(target.node)
 
 
-def _diff(name: str, before: str, after: str) -> Dict[str, str]:
+def _diff(name: str, before: str, after: str) -> dict[str, str]:
     lines = difflib.unified_diff(
         before.splitlines(keepends=True), after.splitlines(keepends=True), f"{name} (before)", f"{name} (after)"
     )
     text = "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
     return {"prepared": text}
-
-

@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-from typing import Optional
-
 
 class SourceError(Exception):
     """A refusal: nothing may be written. `str()` names file and line where they are known.
@@ -18,9 +16,7 @@ class SourceError(Exception):
     :param state: the state this leaves the edit in, one of the six of `spec.STATES`.
     """
 
-    def __init__(
-        self, reason: str, file: Optional[str] = None, line: Optional[int] = None, state: str = "not_found"
-    ) -> None:
+    def __init__(self, reason: str, file: str | None = None, line: int | None = None, state: str = "not_found") -> None:
         self.reason = reason
         self.file = file
         self.line = line

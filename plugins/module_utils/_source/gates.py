@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Iterator, List, Tuple
 
 from .analogy import Analogy
 from .errors import SourceError
@@ -23,7 +23,7 @@ class GateTarget:
 
     source: SourceText
     qualified: str
-    scopes: Tuple[ast.AST, ...]
+    scopes: tuple[ast.AST, ...]
     node: ast.expr
 
     @property
@@ -37,10 +37,10 @@ class GateTarget:
         return f"gate {self.qualified}"
 
 
-def find(source: SourceText, what: Gate) -> List[GateTarget]:
+def find(source: SourceText, what: Gate) -> list[GateTarget]:
     """Return every gate with all the terms, in the functions asked for (everywhere, if none are)."""
     wanted = [ast.dump(expression(term, "all_of")) for term in what.all_of]
-    targets: List[GateTarget] = []
+    targets: list[GateTarget] = []
     for scopes, qualified in _scopes(source.tree, (source.tree,), "", what.function):
         for node, parent in _expressions(scopes[-1], bool(what.function)):
             if _is_gate(node, parent, wanted):
@@ -48,15 +48,15 @@ def find(source: SourceText, what: Gate) -> List[GateTarget]:
     return targets
 
 
-def functions(source: SourceText, what: Gate) -> List[Function]:
+def functions(source: SourceText, what: Gate) -> list[Function]:
     """Return the functions asked for that the file has."""
     scopes = _scopes(source.tree, (source.tree,), "", what.function) if what.function else ()
     return [scope[-1] for scope, _name in scopes if isinstance(scope[-1], FUNCTIONS)]
 
 
 def _scopes(
-    node: ast.AST, scopes: Tuple[ast.AST, ...], prefix: str, wanted: Tuple[str, ...]
-) -> Iterator[Tuple[Tuple[ast.AST, ...], str]]:
+    node: ast.AST, scopes: tuple[ast.AST, ...], prefix: str, wanted: tuple[str, ...]
+) -> Iterator[tuple[tuple[ast.AST, ...], str]]:
     """Yield (scope chain, qualified name) of each wanted function; of every scope where none is named."""
     if not wanted:
         yield scopes, prefix.rstrip(".")
@@ -69,7 +69,7 @@ def _scopes(
         yield from _scopes(child, inner, qualified + ".", wanted)
 
 
-def _named(qualified: str, wanted: Tuple[str, ...]) -> bool:
+def _named(qualified: str, wanted: tuple[str, ...]) -> bool:
     return any(qualified == name or qualified.endswith("." + name) for name in wanted)
 
 
@@ -82,9 +82,9 @@ def _own_children(node: ast.AST) -> Iterator[ast.AST]:
             yield from _own_children(child)
 
 
-def _expressions(scope: ast.AST, nested: bool) -> Iterator[Tuple[ast.expr, ast.AST]]:
+def _expressions(scope: ast.AST, nested: bool) -> Iterator[tuple[ast.expr, ast.AST]]:
     """Yield (expression, parent) of a scope; of the functions in it too if `nested`."""
-    todo: List[ast.AST] = [scope]
+    todo: list[ast.AST] = [scope]
     while todo:
         parent = todo.pop()
         for child in reversed(list(ast.iter_child_nodes(parent))):
@@ -97,7 +97,7 @@ def _expressions(scope: ast.AST, nested: bool) -> Iterator[Tuple[ast.expr, ast.A
                 yield child, parent
 
 
-def _is_gate(node: ast.expr, parent: ast.AST, wanted: List[str]) -> bool:
+def _is_gate(node: ast.expr, parent: ast.AST, wanted: list[str]) -> bool:
     if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
         terms = [ast.dump(value) for value in node.values]
         return all(term in terms for term in wanted)
@@ -111,7 +111,7 @@ def _is_gate(node: ast.expr, parent: ast.AST, wanted: List[str]) -> bool:
     return tested and test is node and node in inside and ast.dump(node) == wanted[0]
 
 
-def has_term(target: GateTarget, add: str, meanings: List[str]) -> bool:
+def has_term(target: GateTarget, add: str, meanings: list[str]) -> bool:
     """Say whether the gate has the term already, by name or spelled out."""
     if not isinstance(target.node, ast.BoolOp):
         return False
@@ -119,7 +119,7 @@ def has_term(target: GateTarget, add: str, meanings: List[str]) -> bool:
     return bool(terms & {ast.dump(expression(add, "add")), *meanings})
 
 
-def plan_term(target: GateTarget, what: Gate, expected: ast.Module) -> List[Splice]:
+def plan_term(target: GateTarget, what: Gate, expected: ast.Module) -> list[Splice]:
     """Return the splices that add the term, and change `expected` (a fresh tree) in the same way.
 
     :raises SourceError: the term cannot be added safely.
@@ -137,7 +137,7 @@ def plan_term(target: GateTarget, what: Gate, expected: ast.Module) -> List[Spli
     return _insert_operand(source, node, index, what.add)
 
 
-def _insert_operand(source: SourceText, node: ast.BoolOp, index: int, new: str) -> List[Splice]:
+def _insert_operand(source: SourceText, node: ast.BoolOp, index: int, new: str) -> list[Splice]:
     text, values = source.text, node.values
     if index == 0:
         end, _operator, _opened = _between(source, values[0], values[1])
@@ -159,7 +159,7 @@ def _insert_operand(source: SourceText, node: ast.BoolOp, index: int, new: str) 
     return [insertion(end, " or"), insertion(line_end, f"{newline}{indent}{new}")]
 
 
-def _between(source: SourceText, left: ast.expr, right: ast.expr) -> Tuple[int, int, int]:
+def _between(source: SourceText, left: ast.expr, right: ast.expr) -> tuple[int, int, int]:
     """Return (end of the left operand with its parentheses, offset of the `or`, parentheses opened after it)."""
     text = source.text
     at = end = source.end(left)
@@ -179,7 +179,7 @@ def _between(source: SourceText, left: ast.expr, right: ast.expr) -> Tuple[int, 
     return end, operator, opened
 
 
-def _twin(expected: ast.Module, node: ast.expr) -> Tuple[ast.expr, ast.AST]:
+def _twin(expected: ast.Module, node: ast.expr) -> tuple[ast.expr, ast.AST]:
     place = (type(node), node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
     for parent in ast.walk(expected):
         for child in ast.iter_child_nodes(parent):
@@ -202,4 +202,4 @@ def analogy(what: Gate) -> Analogy:
     return Analogy(what.like, what.add)
 
 
-__all__: List[str] = ["GateTarget", "analogy", "find", "functions", "has_term", "plan_term"]
+__all__: list[str] = ["GateTarget", "analogy", "find", "functions", "has_term", "plan_term"]

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Callable, List, Optional, Sequence, Tuple, Union
+from typing import Callable, Union
 
 from . import dicts, gates
 from .definitions import Definitions
@@ -31,10 +32,10 @@ class Found:
 
     state: str
     message: str = ""
-    target: Optional[Target] = None
-    file: Optional[str] = None
-    line: Optional[int] = None
-    candidates: List[str] = field(default_factory=list)
+    target: Target | None = None
+    file: str | None = None
+    line: int | None = None
+    candidates: list[str] = field(default_factory=list)
     fatal: bool = False
 
 
@@ -57,7 +58,7 @@ class Locator:
         except SourceError as exc:
             return Found(exc.state, str(exc), file=exc.file, line=exc.line, fatal=True)
 
-    def _sources(self, within: Sequence[str], needles: Sequence[Sequence[str]]) -> Tuple[int, List[SourceText]]:
+    def _sources(self, within: Sequence[str], needles: Sequence[Sequence[str]]) -> tuple[int, list[SourceText]]:
         """Return how many files match, and those that hold one of each group of needles."""
         names = self._tree.files(within)
         groups = [[needle.encode() for needle in group] for group in needles if group]
@@ -165,7 +166,7 @@ class Locator:
     def _definitions(self, target: gates.GateTarget, what: Gate) -> Definitions:
         return Definitions(target.source, target.scopes, gates.analogy(what), self._modules, self._prefix)
 
-    def plan(self, target: Target, edit: Edit) -> Tuple[List[Splice], ast.Module]:
+    def plan(self, target: Target, edit: Edit) -> tuple[list[Splice], ast.Module]:
         """Return the splices for an absent edit, and the tree that the text has to have after them.
 
         :raises SourceError: the edit cannot be done safely.

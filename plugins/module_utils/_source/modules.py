@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
-from typing import Callable, List, Optional, Set
+from typing import Callable, Optional
 
 from .names import bindings
 from .text import SourceText
@@ -33,7 +33,7 @@ class Modules:
         package = package[: len(package) - (node.level - 1)]
         return ".".join([*package, *((node.module or "").split(".") if node.module else [])])
 
-    def source(self, dotted: str) -> Optional[SourceText]:
+    def source(self, dotted: str) -> SourceText | None:
         """Return the source of a module, or None where the tree has none."""
         base = dotted.replace(".", "/")
         for candidate in (f"{base}.py", f"{base}/__init__.py"):
@@ -42,7 +42,7 @@ class Modules:
                 return found
         return None
 
-    def provides(self, dotted: str, name: str, seen: Optional[Set[str]] = None) -> bool:
+    def provides(self, dotted: str, name: str, seen: set[str] | None = None) -> bool:
         """Say whether `from dotted import name` works, as far as the source tells."""
         seen = set() if seen is None else seen
         if (dotted in seen) or len(seen) > 200:
@@ -57,7 +57,7 @@ class Modules:
             return True
         return "__getattr__" in bindings(source.tree) and self.mentions(dotted, name)
 
-    def stars(self, source: SourceText) -> List[str]:
+    def stars(self, source: SourceText) -> list[str]:
         """Return the modules that a file imports everything from."""
         return [
             self.path(node, source.name)

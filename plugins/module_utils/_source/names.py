@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import builtins
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Union
+from collections.abc import Iterator
+from typing import Any, Callable, NamedTuple, Union
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
@@ -22,18 +23,18 @@ class Binding(NamedTuple):
 
     kind: str
     node: ast.AST
-    alias: Optional[ast.alias]
+    alias: ast.alias | None
     line: int
 
 
-Bindings = Dict[str, List[Binding]]
+Bindings = dict[str, list[Binding]]
 
 
 def bindings(scope: Scope) -> Bindings:
     """Return every binding of a scope itself (nested functions and classes have scopes of their own)."""
     found: Bindings = {}
 
-    def add(name: str, kind: str, node: ast.AST, alias: Optional[ast.alias] = None) -> None:
+    def add(name: str, kind: str, node: ast.AST, alias: ast.alias | None = None) -> None:
         found.setdefault(name, []).append(Binding(kind, node, alias, getattr(node, "lineno", 1)))
 
     if isinstance(scope, FUNCTIONS):
@@ -42,7 +43,7 @@ def bindings(scope: Scope) -> Bindings:
         every += [extra for extra in (arguments.vararg, arguments.kwarg) if extra]
         for argument in every:
             add(argument.arg, "argument", argument)
-    todo: List[ast.AST] = list(reversed(scope.body))
+    todo: list[ast.AST] = list(reversed(scope.body))
     while todo:
         node = todo.pop()
         if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
@@ -75,15 +76,15 @@ def bindings(scope: Scope) -> Bindings:
     return found
 
 
-def global_writes(tree: ast.Module) -> Dict[str, int]:
+def global_writes(tree: ast.Module) -> dict[str, int]:
     """Return the names that functions declare global, with a line of each."""
     return {name: node.lineno for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
 
 
-def used_names(node: ast.AST) -> Set[str]:
+def used_names(node: ast.AST) -> set[str]:
     """Return the names an expression needs from around it."""
-    loaded: Set[str] = set()
-    own: Set[str] = set()
+    loaded: set[str] = set()
+    own: set[str] = set()
     for part in ast.walk(node):
         if isinstance(part, ast.Name):
             (loaded if isinstance(part.ctx, ast.Load) else own).add(part.id)
@@ -114,7 +115,7 @@ class Unknown(Exception):
     """The value of an expression cannot be told from the source."""
 
 
-def constant(node: ast.expr, lookup: Callable[[str], Optional[ast.expr]], depth: int = 0) -> Any:
+def constant(node: ast.expr, lookup: Callable[[str], ast.expr | None], depth: int = 0) -> Any:
     """Return the value of an expression made of literals, arithmetic and names of such.
 
     :param lookup: gives the expression that a name stands for, or None.
@@ -145,7 +146,7 @@ def constant(node: ast.expr, lookup: Callable[[str], Optional[ast.expr]], depth:
     raise Unknown
 
 
-def _constant_dict(node: ast.Dict, lookup: Callable[[str], Optional[ast.expr]], depth: int) -> Dict[Any, Any]:
+def _constant_dict(node: ast.Dict, lookup: Callable[[str], ast.expr | None], depth: int) -> dict[Any, Any]:
     result = {}
     for key, value in zip(node.keys, node.values):
         if key is None:
@@ -157,7 +158,7 @@ def _constant_dict(node: ast.Dict, lookup: Callable[[str], Optional[ast.expr]], 
     return result
 
 
-def _arithmetic(operator: ast.AST, values: List[Any]) -> Any:
+def _arithmetic(operator: ast.AST, values: list[Any]) -> Any:
     if not all(type(value) in (int, float) and abs(value) < 2**80 for value in values):
         raise Unknown
     one, two = values[0], values[-1]

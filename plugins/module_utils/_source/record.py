@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 from .errors import SourceError, SplicesLost
 from .spec import What, parse_what
@@ -32,7 +32,7 @@ class OwnEdit:
     id: str
     slot: str
     what: What
-    splices: List[Splice]
+    splices: list[Splice]
 
 
 @dataclass
@@ -41,7 +41,7 @@ class OwnFile:
 
     before: str
     after: str
-    edits: List[OwnEdit] = field(default_factory=list)
+    edits: list[OwnEdit] = field(default_factory=list)
 
 
 class Record:
@@ -50,8 +50,8 @@ class Record:
     :raises SourceError: there is a record that cannot be read.
     """
 
-    def __init__(self, files: Optional[Dict[str, OwnFile]] = None) -> None:
-        self.files: Dict[str, OwnFile] = files or {}
+    def __init__(self, files: dict[str, OwnFile] | None = None) -> None:
+        self.files: dict[str, OwnFile] = files or {}
 
     @staticmethod
     def name(tree: Tree) -> str:
@@ -89,7 +89,7 @@ class Record:
             files[name] = OwnFile(entry["before"], entry["after"], edits)
         return cls(files)
 
-    def to_data(self) -> Dict[str, Any]:
+    def to_data(self) -> dict[str, Any]:
         """Return the record as JSON data."""
         return {
             "about": "written by the module llmfleet.sglang.python_source; needed to take its edits back",
@@ -120,7 +120,7 @@ class Record:
         return (json.dumps(self.to_data(), indent=1, sort_keys=True) + "\n").encode()
 
 
-def original(source: SourceText, own: OwnFile) -> Optional[SourceText]:
+def original(source: SourceText, own: OwnFile) -> SourceText | None:
     """Return a file as it was before all our edits; None where the record does not fit the file."""
     if digest(source.raw) != own.after:
         return None

@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Union
 
 from .errors import SpecError
 
@@ -22,17 +23,17 @@ GATE_OPTIONS = {"all_of", "within", "function", "add", "like"}
 class DictEntry:
     """Give the dict literal assigned to one of `name` an entry `key: value`, or a copy of entry `like`."""
 
-    name: Tuple[str, ...]
-    within: Tuple[str, ...]
+    name: tuple[str, ...]
+    within: tuple[str, ...]
     key: str
-    value: Optional[str]
-    like: Optional[str]
+    value: str | None
+    like: str | None
 
-    def wanted(self) -> Tuple[Any, ...]:
+    def wanted(self) -> tuple[Any, ...]:
         """Return what makes two forms of this edit the same one."""
         return (self.key, self.value, self.like)
 
-    def to_data(self) -> Dict[str, Any]:
+    def to_data(self) -> dict[str, Any]:
         """Return the options as `parse_what` takes them."""
         return {"dict_entry": {option: value for option, value in asdict(self).items() if value is not None}}
 
@@ -41,17 +42,17 @@ class DictEntry:
 class Gate:
     """Give the `or` of the terms `all_of` one more term, `add`, made as `like` is made."""
 
-    all_of: Tuple[str, ...]
-    within: Tuple[str, ...]
-    function: Tuple[str, ...]
+    all_of: tuple[str, ...]
+    within: tuple[str, ...]
+    function: tuple[str, ...]
     add: str
     like: str
 
-    def wanted(self) -> Tuple[Any, ...]:
+    def wanted(self) -> tuple[Any, ...]:
         """Return what makes two forms of this edit the same one."""
         return (self.all_of, self.add, self.like)
 
-    def to_data(self) -> Dict[str, Any]:
+    def to_data(self) -> dict[str, Any]:
         """Return the options as `parse_what` takes them."""
         return {"gate": asdict(self)}
 
@@ -83,7 +84,7 @@ def expression(text: str, option: str) -> ast.expr:
         raise SpecError(f"{option}: {text!r} is no Python expression") from exc
 
 
-def entry_parts(key: str, value: str) -> Tuple[ast.expr, ast.expr]:
+def entry_parts(key: str, value: str) -> tuple[ast.expr, ast.expr]:
     """Return the trees of a dict entry.
 
     :raises SpecError: key or value is not one expression that can stand in a dict literal.
@@ -91,7 +92,7 @@ def entry_parts(key: str, value: str) -> Tuple[ast.expr, ast.expr]:
     for option, text in (("key", key), ("value", value)):
         expression(text, option)
         try:
-            tree = ast.parse("{%s\n: 0}" % text if option == "key" else "{0: %s\n}" % text, mode="eval").body
+            tree = ast.parse(f"{{{text}\n: 0}}" if option == "key" else f"{{0: {text}\n}}", mode="eval").body
         except (SyntaxError, ValueError):
             tree = None
         if not isinstance(tree, ast.Dict) or len(tree.keys) != 1 or tree.keys[0] is None:
@@ -99,7 +100,7 @@ def entry_parts(key: str, value: str) -> Tuple[ast.expr, ast.expr]:
     return expression(key, "key"), expression(value, "value")
 
 
-def parse_edits(edits: Sequence[Mapping[str, Any]], on_conflict: str = "fail") -> List[Edit]:
+def parse_edits(edits: Sequence[Mapping[str, Any]], on_conflict: str = "fail") -> list[Edit]:
     """Check the edits of a patch set.
 
     :param edits: each `{id, dict_entry | gate, reason, state, on_conflict, optional, since}`.
@@ -107,7 +108,7 @@ def parse_edits(edits: Sequence[Mapping[str, Any]], on_conflict: str = "fail") -
     :raises SpecError: an option is missing, unknown or of the wrong kind.
     """
     parsed = [_edit(edit, number, on_conflict) for number, edit in enumerate(edits, 1)]
-    seen: Dict[str, int] = {}
+    seen: dict[str, int] = {}
     for number, edit in enumerate(parsed, 1):
         if edit.id in seen:
             raise SpecError(f"edit {number} has the id {edit.id!r} of edit {seen[edit.id]}")
@@ -173,7 +174,7 @@ def _gate(raw: Any, where: str) -> Gate:
     return Gate(terms, _list(raw, "within", where), _list(raw, "function", where), add, like)
 
 
-def _no_others(raw: Any, known: "set[str]", where: str) -> None:
+def _no_others(raw: Any, known: set[str], where: str) -> None:
     if not isinstance(raw, Mapping):
         raise SpecError(f"{where} is no mapping")
     unknown = sorted(str(option) for option in raw if option not in known)
@@ -188,12 +189,12 @@ def _choice(raw: Mapping[str, Any], option: str, choices: Sequence[str], default
     return str(value)
 
 
-def _text(raw: Mapping[str, Any], option: str) -> Optional[str]:
+def _text(raw: Mapping[str, Any], option: str) -> str | None:
     value = raw.get(option)
     return None if value is None else str(value).strip()
 
 
-def _list(raw: Mapping[str, Any], option: str, where: str) -> Tuple[str, ...]:
+def _list(raw: Mapping[str, Any], option: str, where: str) -> tuple[str, ...]:
     value = raw.get(option)
     if value is None:
         return ()

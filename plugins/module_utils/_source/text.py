@@ -12,7 +12,8 @@ import io
 import re
 import tokenize
 import warnings
-from typing import Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from .errors import SourceError, SplicesLost
 
@@ -55,7 +56,7 @@ def undo_splices(text: str, splices: Sequence[Splice]) -> str:
     return apply_splices(text, inverse)
 
 
-def map_range(start: int, end: int, splices: Iterable[Splice]) -> Tuple[int, int]:
+def map_range(start: int, end: int, splices: Iterable[Splice]) -> tuple[int, int]:
     """Return where the range went: what was inserted at either of its ends belongs to it."""
     new_start, new_end = start, end
     for splice in splices:
@@ -89,7 +90,7 @@ class SourceText:
         if self.text.encode(self.encoding) != body:
             raise SourceError(f"its encoding {self.encoding} does not give the same bytes back", name, 1)
         self._starts = [0] + [match.end() for match in NEWLINE.finditer(self.text)]
-        self._tree: Optional[ast.Module] = None
+        self._tree: ast.Module | None = None
 
     def with_text(self, text: str) -> SourceText:
         """Return the same file with other text, in the same encoding and with the same BOM.
@@ -158,7 +159,7 @@ class SourceText:
         match = NEWLINE.search(self.text, offset)
         return match.start() if match else len(self.text)
 
-    def indent(self, offset: int) -> Optional[str]:
+    def indent(self, offset: int) -> str | None:
         """Return the blanks before `offset` on its line, or None where something else stands there."""
         before = self.text[self.line_start(offset) : offset]
         return before if not before.strip(BLANK) else None
@@ -220,7 +221,7 @@ def close_parens(text: str, at: int, count: int) -> int:
     return at
 
 
-def element_end(text: str, at: int, closing: str) -> Tuple[int, Optional[int]]:
+def element_end(text: str, at: int, closing: str) -> tuple[int, int | None]:
     """Return (end of the element whose node ends at `at`, offset of the comma after it or None).
 
     Parentheses around the element's last part belong to it, unless they are the sequence's own.
@@ -238,9 +239,7 @@ def element_end(text: str, at: int, closing: str) -> Tuple[int, Optional[int]]:
             return end, None
 
 
-def insert_element(
-    source: SourceText, start: int, end: int, comma: Optional[int], new: str, newline: str
-) -> List[Splice]:
+def insert_element(source: SourceText, start: int, end: int, comma: int | None, new: str, newline: str) -> list[Splice]:
     """Return the splices that put `new` after the element [start, end) of a comma-separated sequence.
 
     Own line where the element has one, with a comma where the sequence has a trailing one; else inline.

@@ -11,14 +11,16 @@ import glob
 import os
 import re
 import stat
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+from collections.abc import Iterator, Sequence
 
 from .errors import SourceError, SpecError
 from .text import SourceText
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
 REQUIRES = re.compile(r"^\s*[Rr]equires-[Pp]ython\s*[:=]\s*[\"']?([^\"'\n]+)", re.MULTILINE)
-VERSION = re.compile(r"^\s*(?:__version__|version)(?:\s*:\s*str)?\s*=\s*(?:version\s*=\s*)?[\"']([^\"']+)[\"']", re.MULTILINE)
+VERSION = re.compile(
+    r"^\s*(?:__version__|version)(?:\s*:\s*str)?\s*=\s*(?:version\s*=\s*)?[\"']([^\"']+)[\"']", re.MULTILINE
+)
 
 
 class Tree:
@@ -34,9 +36,9 @@ class Tree:
             raise SourceError(f"root {root} does not exist")
         self.single = None if os.path.isdir(path) else os.path.basename(path)
         self.folder = path if self.single is None else os.path.dirname(path)
-        self._cache: Dict[str, SourceText] = {}
-        self._overlay: Dict[str, bytes] = {}
-        self.links: Dict[str, str] = {}
+        self._cache: dict[str, SourceText] = {}
+        self._overlay: dict[str, bytes] = {}
+        self.links: dict[str, str] = {}
 
     def path(self, name: str) -> str:
         """Return the real path of a file of the tree.
@@ -53,14 +55,14 @@ class Tree:
             )
         return real
 
-    def files(self, within: Sequence[str]) -> List[str]:
+    def files(self, within: Sequence[str]) -> list[str]:
         """Return the files that match one of the patterns, as `/`-separated paths relative to the root.
 
         :raises SpecError: a pattern leaves the root.
         """
         if self.single is not None:
             return [self.single]
-        found: Dict[str, str] = {}
+        found: dict[str, str] = {}
         for pattern in within or ("**/*.py",):
             parts = [part for part in pattern.split("/") if part != "."]
             if pattern.startswith("/") or ".." in parts or not all(parts):
@@ -127,7 +129,7 @@ class Tree:
             self._cache[name] = SourceText(name, self.raw(name))
         return self._cache[name]
 
-    def package(self) -> Tuple[str, str]:
+    def package(self) -> tuple[str, str]:
         """Return (folder that imports start from, path of the root from there with a slash, or nothing)."""
         top, prefix = self.folder, ""
         while os.path.isfile(os.path.join(top, "__init__.py")) and os.path.dirname(top) != top:
@@ -135,7 +137,7 @@ class Tree:
             top = os.path.dirname(top)
         return top, prefix
 
-    def module(self, path: str) -> Optional[SourceText]:
+    def module(self, path: str) -> SourceText | None:
         """Return a file by its path from where imports start, or None."""
         top, prefix = self.package()
         if path.startswith(prefix):
@@ -159,7 +161,7 @@ class Tree:
         """Return the version that the tree says it is, or nothing."""
         return self._metadata(("*/_version.py", "*/version.py", "_version.py", "version.py"), VERSION)
 
-    def _metadata(self, patterns: Sequence[str], expression: "re.Pattern[str]") -> str:
+    def _metadata(self, patterns: Sequence[str], expression: re.Pattern[str]) -> str:
         for pattern in patterns:
             for path in sorted(glob.glob(os.path.join(glob.escape(self.folder), pattern))):
                 try:
@@ -172,7 +174,7 @@ class Tree:
         return ""
 
 
-def _scan(folder: str) -> "List[os.DirEntry[str]]":
+def _scan(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: entry.name)

@@ -300,7 +300,9 @@ def test_an_interpreter_is_asked_and_not_guessed(tmp_path: Path) -> None:
 
 def test_unfinished_downloads_do_not_count_as_there(tmp_path: Path) -> None:
     store = tmp_path / ".checkpoints" / "org--name"
-    for name, count in ((REVISION, 100), (f".{REVISION}.staging", 30), ("b" * 40, 1000)):
+    staging = f"../.staging/org--name--{REVISION}/files"
+    store.mkdir(parents=True)
+    for name, count in ((REVISION, 100), (staging, 30), ("b" * 40, 1000)):
         (store / name / ".cache").mkdir(parents=True)
         (store / name / "model.safetensors").write_bytes(b"x" * count)
         (store / name / "part.incomplete").write_bytes(b"x" * 5000)

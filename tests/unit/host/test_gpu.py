@@ -22,10 +22,22 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._host.gpu import (
 from ansible_collections.llmfleet.sglang.tests.unit.host.fakes import FakeHost
 
 RECORDED = Path(__file__).parent / "fixtures" / "h200-x2"
-QUERY = (
-    "index name uuid compute_cap driver_version memory.total memory.used power.draw power.limit utilization.gpu "
-    "clocks.sm pcie.link.gen.current pcie.link.width.current ecc.errors.uncorrected.volatile.total"
-).split()
+QUERY = [
+    "index",
+    "name",
+    "uuid",
+    "compute_cap",
+    "driver_version",
+    "memory.total",
+    "memory.used",
+    "power.draw",
+    "power.limit",
+    "utilization.gpu",
+    "clocks.sm",
+    "pcie.link.gen.current",
+    "pcie.link.width.current",
+    "ecc.errors.uncorrected.volatile.total",
+]
 
 
 def test_a_recorded_query() -> None:

@@ -257,7 +257,9 @@ def test_real_processes_a_child_that_outlives_its_parent_and_holds_the_port() ->
     children = [one["pid"] for one in report.after["processes"]]
     try:
         assert len(children) == 1 and len(report.before["processes"]) == 2
-        assert f"pid {children[0]}" in report.held[0] and f"port {port} on 127.0.0.1: pid {children[0]}" in report.held[1]
+        assert (
+            f"pid {children[0]}" in report.held[0] and f"port {port} on 127.0.0.1: pid {children[0]}" in report.held[1]
+        )
         os.kill(children[0], 0)
     finally:
         for pid in children:

@@ -1,0 +1,73 @@
+# Two commands do everything: `make demo` and `make test`. `make help` lists the rest.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(firstword $(foreach v,3.11 3.12 3.13,$(shell command -v python$(v))) python3)
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E)
+BIN := $(CURDIR)/.venv/bin
+PROFILE ?= qwen
+export PATH := $(BIN):$(PATH)
+export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
+export PYTHONDONTWRITEBYTECODE := 1
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: .venv/complete .collections/ansible_collections/llmfleet/sglang ## Install the development tools into .venv
+
+.venv/complete: requirements-dev.txt
+	@fleet/install-packages python
+	@echo "==> Installing the development tools into .venv"
+	$(PYTHON) -m venv --clear .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
+
+# The checkout is what runs, always: ansible.cfg looks here and nowhere else.
+.collections/ansible_collections/llmfleet/sglang:
+	@mkdir -p $(@D)
+	@ln -sfn ../../.. $@
+
+.PHONY: fleet
+fleet: setup ## Start the demo fleet: three systemd nodes on this machine
+	@fleet/install-packages fleet
+	@$(SUDO) $(BIN)/python -m fleet up
+
+.PHONY: demo
+demo: fleet ## Deploy to the demo fleet and ask each node a question
+	@echo "==> Deploying"
+	$(BIN)/ansible-playbook playbooks/deploy_$(PROFILE).yml -i inventories/demo
+	@$(BIN)/python -m fleet ask
+
+.PHONY: demo-down
+demo-down: setup ## End the demo fleet; nothing of it stays
+	@$(SUDO) $(BIN)/python -m fleet down
+
+.PHONY: clean-cache
+clean-cache: demo-down ## End the fleet and empty its cache of images and packages
+	@$(SUDO) $(BIN)/python -m fleet clean-cache
+
+.PHONY: test
+test: lint unit molecule ## Everything that guards a commit: lint, units, and the main job on the fleet
+
+.PHONY: lint
+lint: setup ## ruff, mypy, ansible-lint (profile production)
+	ruff check .
+	ruff format --check .
+	mypy plugins fleet tests/unit
+	ansible-lint --offline --strict
+
+.PHONY: unit
+unit: setup ## Unit tests
+	pytest tests/unit
+
+.PHONY: molecule
+molecule: setup ## The main job on the fleet, from create to destroy
+	@fleet/install-packages fleet
+	molecule test
+
+.PHONY: build
+build: setup ## Build the collection's tarball into build/
+	ansible-galaxy collection build --force --output-path build
