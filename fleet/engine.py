@@ -47,9 +47,7 @@ def _build(target: Path, base: Path, depot: Path, script: str) -> None:
     log = target.with_name(target.name.strip(".").removesuffix(".partial") + ".log")
     log.unlink(missing_ok=True)
     command = ["/bin/sh", "/mnt/engine.sh", INDEX_URL, GIT_URL, UV_CACHE]
-    in_chroot(
-        folders["root"], command, layers=[base], upper=folders["layer"], shared=shared, log=log, timeout=1200
-    )
+    in_chroot(folders["root"], command, layers=[base], upper=folders["layer"], shared=shared, log=log, timeout=1200)
     log.unlink()
     for name in ("work", "root", "shared"):
         run(["rm", "-rf", folders[name]])

@@ -5,20 +5,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from . import checkpoint, config, depot, engine, image, network, services, site, source, ssh
 from . import nodes as machines
 from .cache import mount_points, prune, remove
-from .config import API_PORT, OLD_MODEL, OLD_SERVICE, REPOSITORY, RUNTIME, Node
+from .config import API_KEY, API_PORT, OLD_MODEL, OLD_SERVICE, REPOSITORY, RUNTIME, Node
 from .shell import FleetError, say, step, wait_for
 
 RECORD = RUNTIME / "fleet.json"
@@ -32,7 +36,6 @@ PROGRAMS = {
     "ssh-keygen": "openssh-client",
     "unshare": "util-linux",
     "nsenter": "util-linux",
-    "sysctl": "procps",
 }
 GIB = 1 << 30
 NODE_MEMORY = int(2.5 * GIB)
@@ -87,8 +90,11 @@ def check_machine(cache: Path, count: int) -> None:
         wanted = by_device[existing(folder).stat().st_dev]
         free = shutil.disk_usage(existing(folder)).free
         if free < wanted:
-            raise FleetError(f"the fleet needs {wanted / GIB:.1f} GiB of disk at {folder}; {free / GIB:.1f} GiB are free")
-    say(f"memory: {available_memory() / GIB:.1f} GiB available; disk: {shutil.disk_usage(place).free / GIB:.0f} GiB free")
+            raise FleetError(
+                f"the fleet needs {wanted / GIB:.1f} GiB of disk at {folder}; {free / GIB:.1f} GiB are free"
+            )
+    disk = shutil.disk_usage(place).free
+    say(f"memory: {available_memory() / GIB:.1f} GiB available; disk: {disk / GIB:.0f} GiB free")
 
 
 def available_memory() -> int:
@@ -173,17 +179,17 @@ def start(cache: Path, missing: list[Node], fresh: list[Node], layers: list[Path
             if node in fresh:
                 machines.create(cache, node, layers)
             machines.boot(node, layers)
-        each([(node, machines.wait_ready, (cache, node)) for node in missing])
+        each([(node, partial(machines.wait_ready, cache, node)) for node in missing])
     if fresh:
         with step(f"wait for the old service ({OLD_SERVICE}) on {', '.join(node.name for node in fresh)}"):
-            each([(node, wait_old_service, (cache, node)) for node in fresh])
+            each([(node, partial(wait_old_service, cache, node)) for node in fresh])
 
 
-def each(calls: list[tuple[Node, object, tuple[object, ...]]]) -> None:
+def each(calls: list[tuple[Node, Callable[[], None]]]) -> None:
     """Call functions for several nodes at once; FleetError with every node's trouble."""
     troubles = []
     with ThreadPoolExecutor(max(len(calls), 1)) as pool:
-        futures = [(node, pool.submit(function, *arguments)) for node, function, arguments in calls]  # type: ignore[arg-type]
+        futures = [(node, pool.submit(call)) for node, call in calls]
         for node, future in futures:
             try:
                 future.result()
@@ -212,15 +218,37 @@ def wait_old_service(cache: Path, node: Node, timeout: float = 420) -> None:
 
 def ask(node: Node, question: str, model: str, timeout: float = 20) -> str | None:
     """What a node's API answers in a chat, or None."""
-    url = f"http://{node.address}:{API_PORT}/v1/chat/completions"
     messages = [{"role": "user", "content": question}]
     body = json.dumps({"model": model, "messages": messages, "temperature": 0, "max_tokens": 16}).encode()
-    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
     try:
-        with urllib.request.urlopen(request, timeout=timeout) as reply:
-            return str(json.load(reply)["choices"][0]["message"]["content"])
+        return str(api(node, "/v1/chat/completions", body, timeout)["choices"][0]["message"]["content"])
     except (OSError, ValueError, KeyError, IndexError):
         return None
+
+
+def api(node: Node, path: str, body: bytes | None = None, timeout: float = 20) -> Any:
+    """A node's API's answer, as JSON. Raises OSError or ValueError."""
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {API_KEY}"}
+    request = urllib.request.Request(f"http://{node.address}:{API_PORT}{path}", body, headers)
+    with urllib.request.urlopen(request, timeout=timeout) as reply:
+        return json.load(reply)
+
+
+def ask_all(question: str | None) -> int:
+    """Send each node a chat prompt and print node, model and answer; 0 if all answer (rightly, if we know how)."""
+    facts = checkpoint.facts()
+    prompt = question or next(iter(facts))
+    print(f"{prompt}")
+    good = bool(known_nodes())
+    for node in known_nodes():
+        try:
+            model = str(api(node, "/v1/models")["data"][0]["id"])
+            answer = ask(node, prompt, model)
+        except (OSError, ValueError, KeyError, IndexError) as error:
+            model, answer = f"no answer: {error}", None
+        print(f"  {node.name}  {model}  {(answer or '-').strip()}")
+        good = good and answer is not None and answer.strip() == facts.get(prompt, answer.strip())
+    return 0 if good else 1
 
 
 def known_nodes() -> list[Node]:
@@ -235,7 +263,7 @@ def known_nodes() -> list[Node]:
 def debris() -> list[str]:
     """What there is of a fleet on this machine."""
     found = [node.name for node in known_nodes()]
-    found += [f"mount {path}" for path in mount_points() if path.startswith(str(RUNTIME))]
+    found += [f"mount {path}" for path in mount_points() if path.startswith(f"{RUNTIME}/")]
     found += [f"process {pid}" for pid in services.processes()]
     found += [name for name in network.links() if name == config.BRIDGE or name.startswith("llmfleet-n")]
     return found
@@ -246,13 +274,17 @@ def down() -> None:
     RECORD.unlink(missing_ok=True)
     with step("stop the nodes and services"):
         services.stop()
-        each([(node, machines.stop, (node,)) for node in known_nodes()])
+        each([(node, partial(machines.stop, node)) for node in known_nodes()])
         for path in sorted(mount_points(), reverse=True):
             if path.startswith(f"{RUNTIME}/"):
                 machines.unmount(Path(path))
         network.all_down()
     with step("remove their files"):
-        remove(RUNTIME)
+        for path in RUNTIME.iterdir() if RUNTIME.is_dir() else []:
+            remove(path)
+        # It stays if somebody mounted a disk there for the fleet.
+        with contextlib.suppress(OSError):
+            RUNTIME.rmdir()
     left = debris()
     if left:
         raise FleetError(f"still there: {', '.join(left)}")

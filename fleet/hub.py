@@ -20,7 +20,9 @@ from .config import CDN_URL
 from .web import Handler
 
 SIMULATED = "llmfleet-simulated-hub/0.1"
-MODEL_PATH = re.compile(r"^/api/models/(?P<repo>[^/]+/[^/]+)(?:/(?P<verb>revision|tree|refs)(?:/(?P<rev>[^/]+))?)?(?:/(?P<sub>.*))?$")
+MODEL_PATH = re.compile(
+    r"^/api/models/(?P<repo>[^/]+/[^/]+)(?:/(?P<verb>revision|tree|refs)(?:/(?P<rev>[^/]+))?)?(?:/(?P<sub>.*))?$"
+)
 FILE_PATH = re.compile(r"^/(?P<repo>[^/]+/[^/]+)/resolve/(?P<rev>[^/]+)/(?P<file>.+)$")
 
 

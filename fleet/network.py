@@ -50,7 +50,8 @@ def node_up(node: Node) -> None:
     inside = ["ip", "-n", node.netns]
     run(["ip", "link", "add", node.veth, "type", "veth", "peer", "name", "eth0", "netns", node.netns])
     run(["ip", "link", "set", node.veth, "master", BRIDGE, "up"])
-    run(["ip", "netns", "exec", node.netns, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1"])
+    no_ipv6 = "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6 || true"
+    run(["ip", "netns", "exec", node.netns, "sh", "-c", no_ipv6])
     run([*inside, "link", "set", "lo", "up"])
     run([*inside, "address", "add", f"{node.address}/{PREFIX}", "dev", "eth0"])
     run([*inside, "link", "set", "eth0", "up"])

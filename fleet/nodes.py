@@ -158,7 +158,9 @@ def journal(node: Node, unit: str | None = None, lines: int = 60) -> str:
         return console(node)
     inside = ["nsenter", "--target", str(pid), "--mount", "--pid", "--uts", "--ipc", "--"]
     try:
-        return run([*inside, "journalctl", "--no-pager", f"--lines={lines}", *([f"--unit={unit}"] if unit else [])], timeout=30)
+        return run(
+            [*inside, "journalctl", "--no-pager", f"--lines={lines}", *([f"--unit={unit}"] if unit else [])], timeout=30
+        )
     except FleetError as error:
         return f"(no journal: {error})\n{console(node)}"
 

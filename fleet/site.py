@@ -39,7 +39,9 @@ def layer(cache: Path, checkpoint: Path) -> Path:
         units = target / "etc/systemd/system"
         _put(units / f"{OLD_SERVICE}.service", (FILES / f"{OLD_SERVICE}.service").read_text(), 0o644)
         (units / "multi-user.target.wants").mkdir()
-        (units / f"multi-user.target.wants/{OLD_SERVICE}.service").symlink_to(f"/etc/systemd/system/{OLD_SERVICE}.service")
+        (units / f"multi-user.target.wants/{OLD_SERVICE}.service").symlink_to(
+            f"/etc/systemd/system/{OLD_SERVICE}.service"
+        )
         shutil.copytree(checkpoint, target / "opt/kimi/model")
         home = target / "home" / SSH_USER
         _put(home / ".ssh/authorized_keys", public.read_text(), 0o600)

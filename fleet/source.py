@@ -26,7 +26,8 @@ from .wheels import Pin, metadata_of
 WHEEL = Pin("sglang", ENGINE_VERSION, "00b3cd5b265ac76c64185fbb6b95424f324ddd9f428d0306b77bc9db9d859937")
 DATE = "2026-01-01T00:00:00+0000"
 TAG = f"v{ENGINE_VERSION}"
-README = f"""SGLang {ENGINE_VERSION}, Python source, as its published wheel holds it (upstream: github.com/sgl-project/sglang).
+ORIGIN = "as its published wheel holds it (upstream: github.com/sgl-project/sglang)"
+README = f"""SGLang {ENGINE_VERSION}, Python source, {ORIGIN}.
 Made by the llmfleet.sglang test fleet: python/pyproject.toml is written anew from the wheel's metadata, and the
 commit is not one of upstream's.
 """
@@ -57,7 +58,7 @@ def _build(cache: Path, target: Path) -> None:
     (tree / ".gitignore").write_text("__pycache__/\n*.egg-info/\n")
     for path in tree.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
-    git = ["git", "-c", "core.autocrlf=false", "-c", "gc.auto=0", "-C", tree]
+    git: list[str | Path] = ["git", "-c", "core.autocrlf=false", "-c", "gc.auto=0", "-C", tree]
     environment = _isolated(target)
     run(["git", "init", "--quiet", "--template=", "--initial-branch=main", tree], env=environment)
     run([*git, "add", "--all"], env=environment)

@@ -113,7 +113,9 @@ class Handler(BaseHTTPRequestHandler):
         """Answer the request: each server's own."""
         raise NotImplementedError
 
-    def send_text(self, status: int, text: str, headers: dict[str, str] | None = None, kind: str = "text/plain") -> None:
+    def send_text(
+        self, status: int, text: str, headers: dict[str, str] | None = None, kind: str = "text/plain"
+    ) -> None:
         """Send a short body."""
         body = text.encode()
         self.send_response(status)
@@ -168,7 +170,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(block)
             start += len(block)
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class names it)
         """One line to the log: time, server's port, client, request, status."""
         port = self.server.server_address[1]
         line = f"{time.strftime('%H:%M:%S')} {port} {self.client_address[0]} {format % args}\n"

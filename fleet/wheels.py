@@ -12,7 +12,9 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-PIN = re.compile(r"^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[^\s;]+)\s+--hash=sha256:(?P<sha256>[0-9a-f]{64})$")
+PIN = re.compile(
+    r"^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[^\s;]+)\s+--hash=sha256:(?P<sha256>[0-9a-f]{64})$"
+)
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ description:
   - Before anything is written, the new text is parsed, its tree is compared with the old tree plus exactly the change
     that was asked for, and it is compiled. For a gate, the names that the new term needs are shown to exist.
   - All files are written, or none, also when the module is killed half way. The next run repairs or restores.
-  - What was written, and what it replaced, is kept in C(.python_source.json) in O(root). With it, O(edits[].state=absent)
-    gives back the exact bytes of before.
+  - What was written, and what it replaced, is kept in C(.python_source.json) in O(root). With it,
+    O(edits[].state=absent) gives back the exact bytes of before.
 options:
   root:
     description:
@@ -202,9 +202,9 @@ edits:
     state:
       description:
         - What was found, before anything was done.
-        - V(absent) if it was not there; V(present) if we had put it there, maybe in an older form; V(upstream) if it was
-          there before us, with the same meaning; V(conflict) if it was there with another meaning; V(not_found) if the
-          place does not exist; V(ambiguous) if there are several.
+        - V(absent) if it was not there; V(present) if we had put it there, maybe in an older form; V(upstream) if it
+          was there before us, with the same meaning; V(conflict) if it was there with another meaning; V(not_found) if
+          the place does not exist; V(ambiguous) if there are several.
       type: str
       sample: absent
     changed:

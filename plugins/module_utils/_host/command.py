@@ -39,7 +39,8 @@ class Outcome:
         name = self.argv[0]
         if self.problem == "missing":
             return f"the command {name} is not there"
-        short = " ".join(self.argv[:2])
+        # The values of options are long and say nothing of what went wrong.
+        short = " ".join(self.argv[:2]).partition("=")[0]
         if self.problem == "hung":
             return f"{short} did not end in time and was given up"
         if self.problem:

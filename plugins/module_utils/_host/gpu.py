@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from .command import Runner
@@ -84,6 +84,13 @@ class Reading:
             if gpu.uuid == uuid:
                 return f"GPU {gpu.index}"
         return uuid
+
+    def cards(self, uuids: Collection[str]) -> str:
+        """The same for several cards, in their order."""
+        known = [str(gpu.index) for gpu in self.gpus if gpu.uuid in uuids]
+        if len(known) < 2 or len(known) < len(uuids):
+            return ", ".join(sorted(self.card(uuid) for uuid in uuids))
+        return f"GPUs {', '.join(known)}"
 
     def held_by(self, pids: set[int]) -> list[GpuProcess]:
         return [process for process in self.processes if process.pid in pids]

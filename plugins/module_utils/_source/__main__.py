@@ -14,7 +14,7 @@ import sys
 
 if not __package__:
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    from _source.cli import main
+    from _source.cli import main  # type: ignore[import-not-found, unused-ignore]
 else:
     from .cli import main
 

@@ -7,7 +7,10 @@
 from __future__ import annotations
 
 import ast
+import copy
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from .errors import SpecError
 from .text import SourceText, Splice, apply_splices
@@ -80,6 +83,26 @@ class Analogy:
             if part.value in self.numbers and source.segment(part) == str(part.value):
                 found.append(Splice(source.start(part), str(part.value), str(self.numbers[part.value])))
         return found
+
+    def transform(self, node: ast.AST, renamed: Mapping[str, str]) -> Any:
+        """Return a copy of `node` with its counterpart's names: the tree that the copied text has to have.
+
+        :param renamed: names that change in another way than by the word.
+        """
+        copied = copy.deepcopy(node)
+        named = bool(renamed)
+        for part in ast.walk(copied):
+            if isinstance(part, ast.Name):
+                new = renamed.get(part.id) or (self.name(part.id) if not renamed else part.id)
+                named = named or (new != part.id and isinstance(part.ctx, ast.Load))
+                part.id = self.name(part.id) if isinstance(part.ctx, ast.Store) else new
+            elif isinstance(part, ast.Attribute) and not renamed:
+                named = named or self.name(part.attr) != part.attr
+                part.attr = self.name(part.attr)
+        for part in ast.walk(copied):
+            if not named and isinstance(part, ast.Constant) and type(part.value) is int:
+                part.value = self.numbers.get(part.value, part.value)
+        return copied
 
     def copy_text(self, source: SourceText, node: ast.AST, extra: list[Splice] | None = None) -> str:
         """Return the text of `node` with its counterpart's names."""

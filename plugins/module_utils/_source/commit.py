@@ -209,6 +209,10 @@ def _write_new(path: str, raw: bytes, mode: int) -> None:
         os.unlink(path)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
     with open(handle, "wb") as stream:
+        if os.geteuid() == 0:
+            # root leaves nothing of its own in another user's tree
+            owner = os.stat(os.path.dirname(path))
+            os.fchown(stream.fileno(), owner.st_uid, owner.st_gid)
         stream.write(raw)
         stream.flush()
         os.fsync(stream.fileno())

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Union
+from typing import Any, Union
 
 from .analogy import Analogy
 from .errors import SourceError
 from .modules import Modules
 from .names import Binding, Bindings, bindings
+from .prove import twin
 from .text import (
     SourceText,
     Splice,
@@ -99,8 +100,8 @@ class Definitions:
             if one.kind != two.kind or one.kind not in ("import", "assign"):
                 return False
             if one.kind == "import":
-                assert one.alias is not None and two.alias is not None
-                if self._analogy.name(one.alias.name) != two.alias.name:
+                names = [binding.alias.name if binding.alias else "" for binding in (one, two)]
+                if self._analogy.name(names[0]) != names[1]:
                     return False
                 continue
             wanted = self._counterpart(one.node.value)  # type: ignore[attr-defined]
@@ -153,10 +154,10 @@ class Definitions:
             )
         self.need(value)
         for name in self._renamed_imports(value):
-            binding = self.lookup(name)[0]
-            assert isinstance(binding.node, ast.ImportFrom) and binding.alias is not None
-            self._copy_import(binding.node, binding.alias, self._analogy.name(binding.alias.name))
-        target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target  # type: ignore[attr-defined]
+            for binding in self.lookup(name):
+                if isinstance(binding.node, ast.ImportFrom) and binding.alias is not None:
+                    self._copy_import(binding.node, binding.alias, self._analogy.name(binding.alias.name))
+        target: Any = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
         head = Splice(source.start(target), target.id, self._analogy.name(target.id))
         start, end = source.start(statement), source.end(statement)
         splices = [splice._replace(start=splice.start - start) for splice in [head, *inner]]
@@ -167,7 +168,7 @@ class Definitions:
             self.splices.append(insertion(end, f"; {text}"))
         else:
             self.splices.append(insertion(line_end, f"{source.newline(start, end)}{indent}{text}"))
-        self._added.append((statement, ast.parse(text).body[0]))
+        self._added.append((statement, self._analogy.transform(statement, self._renamed_imports(value))))
 
     def _renamed_imports(self, node: ast.expr) -> dict[str, str]:
         """Return the names that are imported `as` something without the word, with what replaces them."""
@@ -232,7 +233,8 @@ class Definitions:
         )
 
     def _imported_knows(self, binding: Binding, wanted: str) -> bool:
-        assert binding.alias is not None
+        if binding.alias is None:
+            return False
         if isinstance(binding.node, ast.ImportFrom):
             dotted = self._modules.path(binding.node, self._importer)
             places = [dotted, f"{dotted}.{binding.alias.name}"]
@@ -278,19 +280,14 @@ def _find_alias(source: SourceText, statement: ast.ImportFrom, alias: ast.alias)
         if candidate is alias:
             return start, end, inside
         at = skip_blank(text, at) + 1
-    raise AssertionError("an alias of another statement")
+    raise LookupError("an alias of another statement")
 
 
 def _add(expected: ast.Module, statement: ast.stmt, added: Added) -> None:
-    place = (type(statement), statement.lineno, statement.col_offset)
-    for parent in ast.walk(expected):
-        for _field, value in ast.iter_fields(parent):
-            for at, child in enumerate(value if isinstance(value, list) else ()):
-                if isinstance(child, ast.stmt) and (type(child), child.lineno, child.col_offset) == place:
-                    if isinstance(added, ast.stmt):
-                        value.insert(at + 1, added)
-                    else:
-                        assert isinstance(child, ast.ImportFrom)
-                        child.names.insert(added[0] + 1, added[1])
-                    return
-    raise AssertionError("a tree parsed from the same text lacks a statement")
+    same, parent = twin(expected, statement)
+    if not isinstance(added, ast.stmt):
+        same.names.insert(added[0] + 1, added[1])
+        return
+    for _field, value in ast.iter_fields(parent):
+        if isinstance(value, list) and any(item is same for item in value):
+            value.insert(value.index(same) + 1, added)

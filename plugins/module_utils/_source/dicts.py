@@ -13,6 +13,7 @@ from typing import Any
 
 from .errors import SourceError, SpecError
 from .names import BUILTINS, FUNCTIONS, Unknown, bindings, constant, same_value, statements, used_names
+from .prove import twin
 from .spec import DictEntry, entry_parts, expression
 from .text import SourceText, Splice, element_end, insert_element, insertion, skip_blank
 
@@ -166,18 +167,20 @@ def _wanted(target: DictTarget, what: DictEntry, node: ast.Dict) -> tuple[ast.ex
     """
     if what.value is not None:
         return entry_parts(what.key, what.value)[1], what.value
-    assert what.like is not None
     source = target.source
-    _node, matches, _values = _entries(target, expression(what.like, "like"))
+    _node, matches, _values = _entries(target, expression(what.like or "", "like"))
     if not matches:
         raise SourceError(f"{target.qualified} has no key {what.like} to be like", source.name, target.line)
-    key, value = node.keys[matches[0]], node.values[matches[0]]
-    assert key is not None
-    colon = skip_blank(source.text, source.end(key))
+    value = node.values[matches[0]]
+    colon = skip_blank(source.text, _key_end(source, node, matches[0]))
     while source.text[colon] == ")":
         colon = skip_blank(source.text, colon + 1)
     start = skip_blank(source.text, colon + 1)
     return value, source.text[start : element_end(source.text, source.end(value), "}")[0]]
+
+
+def _key_end(source: SourceText, node: ast.Dict, index: int) -> int:
+    return source.end(node.keys[index] or node.values[index])
 
 
 def plan(target: DictTarget, what: DictEntry, expected: ast.Module) -> list[Splice]:
@@ -186,20 +189,19 @@ def plan(target: DictTarget, what: DictEntry, expected: ast.Module) -> list[Spli
     :raises SourceError: the entry cannot be added safely.
     """
     source, node = target.source, target.node
-    assert isinstance(node, ast.Dict)
+    if not isinstance(node, ast.Dict):
+        raise TypeError("only a dict literal can be planned for")
     wanted, text = _wanted(target, what, node)
     _check_names(target, what, wanted)
     check_shadow(source, target, what)
     newline = source.newline(source.start(node), source.end(node))
-    twin = _twin(expected, node)
-    twin.keys.append(expression(what.key, "key"))
-    twin.values.append(wanted)
+    same, _parent = twin(expected, node)
+    same.keys.append(expression(what.key, "key"))
+    same.values.append(wanted)
     if not node.keys:
         return _first_entry(source, node, f"{what.key}: {text}", newline)
-    last_key, last_value = node.keys[-1], node.values[-1]
-    assert last_key is not None
-    start = source.start(last_key)
-    end, comma = element_end(source.text, source.end(last_value), "}")
+    start = source.start(node.keys[-1] or node.values[-1])
+    end, comma = element_end(source.text, source.end(node.values[-1]), "}")
     if what.value is not None:
         indent = source.indent(start) or source.indent(source.start(target.statement)) or ""
         text = newline.join([line if not at else indent + line for at, line in enumerate(text.splitlines())])
@@ -212,15 +214,6 @@ def _first_entry(source: SourceText, node: ast.Dict, entry: str, newline: str) -
     if indent is None:
         return [insertion(closing, entry)]
     return [insertion(source.line_start(closing), f"{indent}    {entry},{newline}")]
-
-
-def _twin(expected: ast.Module, node: ast.Dict) -> ast.Dict:
-    place = (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
-    for other in ast.walk(expected):
-        if isinstance(other, ast.Dict):
-            if (other.lineno, other.col_offset, other.end_lineno, other.end_col_offset) == place:
-                return other
-    raise AssertionError("a tree parsed from the same text lacks a node")
 
 
 def _check_names(target: DictTarget, what: DictEntry, wanted: ast.expr) -> None:
@@ -245,9 +238,10 @@ def check_shadow(source: SourceText, target: DictTarget, what: DictEntry) -> Non
         text = _change(node, target, what)
         if text:
             raise SourceError(
-                f"{text} changes {target.qualified} ({target.source.name}:{target.line}) afterwards and may undo the edit",
+                f"{text} changes {target.qualified} ({target.source.name}:{target.line}) and may undo the edit",
                 source.name,
                 node.lineno,  # type: ignore[attr-defined]
+                "conflict",
             )
 
 
@@ -263,9 +257,9 @@ def _change(node: ast.AST, target: DictTarget, what: DictEntry) -> str | None:
         return f"{name} {'|' if isinstance(node.op, ast.BitOr) else 'operator '}= …"
     if isinstance(node, ast.Delete) and any(_is_it(item, name) for item in node.targets):
         return f"del {name}"
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr in MUTATORS and _is_it(node.func.value, name):
-            return f"{name}.{node.func.attr}(…)"
+    function = node.func if isinstance(node, ast.Call) else None
+    if isinstance(function, ast.Attribute) and function.attr in MUTATORS and _is_it(function.value, name):
+        return f"{name}.{function.attr}(…)"
     return None
 
 

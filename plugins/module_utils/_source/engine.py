@@ -6,20 +6,21 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import difflib
 import glob
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Optional
+from typing import Any, Optional, cast
 
 from .commit import Change, check_writable, commit, locked, recover, recovered_record
 from .dicts import DictTarget
-from .errors import SourceError
+from .errors import SourceError, SplicesLost
 from .locate import Found, Locator, Target
 from .prove import prove, prove_compiles
 from .record import OwnEdit, OwnFile, Record, digest, original
-from .spec import Edit
+from .spec import Edit, expression
 from .text import SourceText, apply_splices, map_range
 from .tree import Tree
 
@@ -250,7 +251,7 @@ class _Run:
             if edit is None and mine and not _moved(own, edits, mine):
                 source, entry = source.with_text(apply_splices(source.text, mine.splices)), mine
             else:
-                source, entry = self._apply(source, edit or Edit(mine.id, mine.what))
+                source, entry = self._apply(source, edit or Edit(cast(OwnEdit, mine).id, cast(OwnEdit, mine).what))
             edits.append(entry)
         prove_compiles(source)
         touched[name] = source
@@ -268,8 +269,11 @@ class _Run:
             raise SourceError(f"{edit.id}: {found.message or 'lost its place'}", source.name)
         if found.state != "absent":
             raise SourceError(f"{edit.id}: another edit of this file stands in its place", source.name, found.line)
-        splices, expected = locator.plan(found.target, here)
-        after = source.with_text(apply_splices(source.text, splices))
+        try:
+            splices, expected = locator.plan(found.target, here)
+            after = source.with_text(apply_splices(source.text, splices))
+        except (LookupError, ValueError, SplicesLost) as exc:
+            raise SourceError(f"{edit.id}: the text there was not understood ({exc})", source.name, found.line) from exc
         prove(after, expected, found.line or 1)
         return after, OwnEdit(edit.id, slot_of(found.target, edit), edit.what, list(splices))
 
@@ -330,7 +334,8 @@ def _moved(own: OwnFile | None, edits: Sequence[OwnEdit], mine: OwnEdit) -> bool
 def slot_of(target: Target, edit: Edit) -> str:
     """Return what tells the place of an edit from all others of its file."""
     if isinstance(target, DictTarget):
-        return f"{target.slot}[{edit.what.key}]"  # type: ignore[union-attr]
+        key = ast.unparse(expression(edit.what.key, "key"))  # type: ignore[union-attr]
+        return f"{target.slot}[{key}]"
     return f"{target.slot} or {edit.what.add}"  # type: ignore[union-attr]
 
 

@@ -13,8 +13,14 @@ from dataclasses import dataclass
 from .analogy import Analogy
 from .errors import SourceError
 from .names import FUNCTIONS, Function
+from .prove import twin
 from .spec import Gate, expression
 from .text import SourceText, Splice, close_parens, insertion, only_comment_follows, skip_blank
+
+TESTS = (
+    *(ast.BoolOp, ast.If, ast.While, ast.IfExp, ast.Assert, ast.comprehension),
+    *(ast.Return, ast.Lambda, ast.NamedExpr),
+)
 
 
 @dataclass
@@ -88,13 +94,23 @@ def _expressions(scope: ast.AST, nested: bool) -> Iterator[tuple[ast.expr, ast.A
     while todo:
         parent = todo.pop()
         for child in reversed(list(ast.iter_child_nodes(parent))):
+            if isinstance(child, ast.JoinedStr):
+                # before Python 3.12, what stands in an f-string has no true position
+                continue
             if isinstance(child, (*FUNCTIONS, ast.ClassDef)) and not nested:
-                # decorators and defaults are evaluated out here
-                todo += child.decorator_list
+                # these parts of a definition are evaluated out here
+                todo += [ast.Expr(value=part) for part in _outer_parts(child)]
                 continue
             todo.append(child)
             if isinstance(child, ast.expr):
                 yield child, parent
+
+
+def _outer_parts(node: ast.AST) -> list[ast.expr]:
+    parts: list[ast.expr] = list(getattr(node, "decorator_list", []))
+    if isinstance(node, FUNCTIONS):
+        return parts + node.args.defaults + [part for part in node.args.kw_defaults if part]
+    return parts + list(getattr(node, "bases", []))
 
 
 def _is_gate(node: ast.expr, parent: ast.AST, wanted: list[str]) -> bool:
@@ -105,7 +121,7 @@ def _is_gate(node: ast.expr, parent: ast.AST, wanted: list[str]) -> bool:
         return False
     if isinstance(parent, ast.BoolOp) and isinstance(parent.op, ast.Or):
         return False
-    tested = isinstance(parent, (ast.BoolOp, ast.If, ast.While, ast.IfExp, ast.Assert, ast.comprehension, ast.Return))
+    tested = isinstance(parent, TESTS)
     test = getattr(parent, "test", node)
     inside = parent.ifs if isinstance(parent, ast.comprehension) else [node]
     return tested and test is node and node in inside and ast.dump(node) == wanted[0]
@@ -126,14 +142,13 @@ def plan_term(target: GateTarget, what: Gate, expected: ast.Module) -> list[Spli
     """
     source, node = target.source, target.node
     add = expression(what.add, "add")
-    twin, parent_of = _twin(expected, node)
+    same, parent = twin(expected, node)
     if not isinstance(node, ast.BoolOp):
-        _replace(parent_of, twin, ast.BoolOp(op=ast.Or(), values=[twin, add]))
+        _replace(parent, same, ast.BoolOp(op=ast.Or(), values=[same, add]))
         return [insertion(source.start(node), "("), insertion(source.end(node), f" or {what.add})")]
     wanted = {ast.dump(expression(term, "all_of")) for term in what.all_of}
     index = max(at for at, value in enumerate(node.values) if ast.dump(value) in wanted)
-    assert isinstance(twin, ast.BoolOp)
-    twin.values.insert(index + 1, add)
+    same.values.insert(index + 1, add)
     return _insert_operand(source, node, index, what.add)
 
 
@@ -177,16 +192,6 @@ def _between(source: SourceText, left: ast.expr, right: ast.expr) -> tuple[int, 
         opened += 1
         at = skip_blank(text, at + 1)
     return end, operator, opened
-
-
-def _twin(expected: ast.Module, node: ast.expr) -> tuple[ast.expr, ast.AST]:
-    place = (type(node), node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
-    for parent in ast.walk(expected):
-        for child in ast.iter_child_nodes(parent):
-            if isinstance(child, ast.expr):
-                if (type(child), child.lineno, child.col_offset, child.end_lineno, child.end_col_offset) == place:
-                    return child, parent
-    raise AssertionError("a tree parsed from the same text lacks a node")
 
 
 def _replace(parent: ast.AST, old: ast.expr, new: ast.expr) -> None:

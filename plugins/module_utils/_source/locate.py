@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Callable, Union
+from typing import Callable, Union, cast
 
 from . import dicts, gates
 from .definitions import Definitions
@@ -173,9 +173,8 @@ class Locator:
         """
         expected = target.source.fresh_tree()
         if isinstance(edit.what, DictEntry):
-            assert isinstance(target, dicts.DictTarget)
-            return dicts.plan(target, edit.what, expected), expected
-        assert isinstance(target, gates.GateTarget)
+            return dicts.plan(cast(dicts.DictTarget, target), edit.what, expected), expected
+        target = cast(gates.GateTarget, target)
         definitions = self._definitions(target, edit.what)
         definitions.need(expression_in(target, edit.what))
         splices = definitions.splices + gates.plan_term(target, edit.what, expected)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import warnings
+from typing import Any
 
 from .errors import SourceError
 from .text import SourceText
@@ -31,6 +32,21 @@ def same_tree(one: object, two: object) -> bool:
         elif left != right or (kind in (float, complex) and repr(left) != repr(right)):
             return False
     return True
+
+
+def twin(expected: ast.Module, node: ast.AST) -> tuple[Any, ast.AST]:
+    """Return the node of a tree of the same text that stands where `node` does, and its parent."""
+
+    def place(one: ast.AST) -> tuple[Any, ...]:
+        names = ("lineno", "col_offset", "end_lineno", "end_col_offset")
+        return (type(one), *(getattr(one, name, None) for name in names))
+
+    wanted = place(node)
+    for parent in ast.walk(expected):
+        for child in ast.iter_child_nodes(parent):
+            if type(child) is wanted[0] and place(child) == wanted:
+                return child, parent
+    raise LookupError("a tree parsed from the same text lacks a node")
 
 
 def prove(after: SourceText, expected: ast.Module, line: int) -> None:

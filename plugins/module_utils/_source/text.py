@@ -169,11 +169,11 @@ class SourceText:
 
         :raises SourceError: the lines there end in more than one way.
         """
-        first = self.line_start(start)
-        nearby = {match.group() for match in NEWLINE.finditer(self.text, first, min(end + 2, len(self.text)))}
-        following = NEWLINE.match(self.text, self.line_end(end))
-        if following:
-            nearby.add(following.group())
+        nearby = set()
+        for match in NEWLINE.finditer(self.text, self.line_start(start)):
+            nearby.add(match.group())
+            if match.start() >= end:
+                break
         if len(nearby) > 1:
             raise SourceError(
                 "mixed line endings right where the edit goes; make them one kind first",

@@ -147,11 +147,14 @@ class Tree:
                 if exc.line:
                     raise
                 return None
-        try:
-            with open(os.path.join(top, path), "rb") as stream:
-                return SourceText(path, stream.read(MAX_FILE_BYTES))
-        except OSError:
-            return None
+        outside = f"../{path}"
+        if outside not in self._cache:
+            try:
+                with open(os.path.join(top, path), "rb") as stream:
+                    self._cache[outside] = SourceText(path, stream.read(MAX_FILE_BYTES))
+            except OSError:
+                return None
+        return self._cache[outside]
 
     def requires_python(self) -> str:
         """Return what the tree's own metadata say of the Python that it needs, or nothing."""
