@@ -39,7 +39,7 @@ fleet: setup ## Start the demo fleet: three systemd nodes on this machine
 demo: fleet ## Deploy to the demo fleet and ask each node a question
 	@echo "==> Deploying"
 	$(BIN)/ansible-playbook playbooks/deploy_$(PROFILE).yml -i inventories/demo
-	@$(BIN)/python -m fleet ask
+	@$(BIN)/python -m fleet.ask
 
 .PHONY: demo-down
 demo-down: setup ## End the demo fleet; nothing of it stays

@@ -152,7 +152,7 @@ def up(cache: Path, count: int) -> None:
     if not record() and debris():
         say("what a killed run left is cleaned first")
         down()
-    running = [node for node in wanted if machines.is_running(node)]
+    running = [node for node in wanted if is_well(cache, node)]
     check_machine(cache, count - len(running))
     cache.mkdir(parents=True, exist_ok=True)
     RUNTIME.mkdir(parents=True, exist_ok=True)
@@ -167,6 +167,18 @@ def up(cache: Path, count: int) -> None:
     RECORD.write_text(json.dumps({"nodes": [node.name for node in wanted], "layers": layers}, indent=1))
     prune(cache, made.folders)
     say(f"the fleet is up: {', '.join(f'{node.name} {node.address}' for node in wanted)}")
+
+
+def is_well(cache: Path, node: Node) -> bool:
+    """Whether a node runs and answers, or does so within half a minute."""
+    if not machines.is_running(node):
+        return False
+    try:
+        machines.wait_ready(cache, node, timeout=30)
+    except FleetError:
+        say(f"{node.name} runs but does not answer, or is going down: it is started again with its disk as it is")
+        return False
+    return True
 
 
 def start(cache: Path, missing: list[Node], fresh: list[Node], layers: list[Path]) -> None:

@@ -33,14 +33,25 @@ def bridge_up() -> None:
     if taken:
         raise FleetError(f"{HOST} is already an address of {taken[0]}: the fleet needs 10.77.0.0/24 for itself")
     if BRIDGE not in present:
-        run(["ip", "link", "add", BRIDGE, "type", "bridge"])
+        # A fixed address: a bridge else takes one of its ports', and neighbours would ask for the old one.
+        run(["ip", "link", "add", BRIDGE, "address", mac(1), "type", "bridge"])
     # No packet of a node may pass on to another network, whatever the host forwards otherwise.
     Path(f"/proc/sys/net/ipv4/conf/{BRIDGE}/forwarding").write_text("0")
-    with contextlib.suppress(OSError):
-        Path(f"/proc/sys/net/ipv6/conf/{BRIDGE}/disable_ipv6").write_text("1")
+    no_ipv6(BRIDGE)
     if HOST not in json.dumps(present.get(BRIDGE, {})):
         run(["ip", "address", "add", f"{HOST}/{PREFIX}", "dev", BRIDGE])
     run(["ip", "link", "set", BRIDGE, "up"])
+
+
+def mac(number: int | str) -> str:
+    """A hardware address (locally administered) for the last part of an IPv4 address."""
+    return f"02:6c:6c:66:6c:{int(number):02x}"
+
+
+def no_ipv6(device: str) -> None:
+    """Switch IPv6 off on a device of the host, if this kernel has it."""
+    with contextlib.suppress(OSError):
+        Path(f"/proc/sys/net/ipv6/conf/{device}/disable_ipv6").write_text("1")
 
 
 def node_up(node: Node) -> None:
@@ -48,10 +59,13 @@ def node_up(node: Node) -> None:
     node_down(node)
     run(["ip", "netns", "add", node.netns])
     inside = ["ip", "-n", node.netns]
-    run(["ip", "link", "add", node.veth, "type", "veth", "peer", "name", "eth0", "netns", node.netns])
+    # A fixed address here too: a node that is made anew must be found at once.
+    peer = ["peer", "name", "eth0", "address", mac(node.address.rsplit(".", 1)[1]), "netns", node.netns]
+    run(["ip", "link", "add", node.veth, "type", "veth", *peer])
+    no_ipv6(node.veth)
     run(["ip", "link", "set", node.veth, "master", BRIDGE, "up"])
-    no_ipv6 = "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6 || true"
-    run(["ip", "netns", "exec", node.netns, "sh", "-c", no_ipv6])
+    script = "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6 || true"
+    run(["ip", "netns", "exec", node.netns, "sh", "-c", script])
     run([*inside, "link", "set", "lo", "up"])
     run([*inside, "address", "add", f"{node.address}/{PREFIX}", "dev", "eth0"])
     run([*inside, "link", "set", "eth0", "up"])

@@ -12,13 +12,14 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
 from . import network, ssh
 from .cache import remove
 from .config import Node
-from .shell import FleetError, alive, children, end, find_processes, run, wait_for
+from .shell import FleetError, alive, end, find_processes, run, wait_for
 
 # Hierarchies that a node's systemd keeps its units in: cgroup 2 alone, or beside cgroup 1.
 CGROUPS = tuple(Path(path) for path in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd"))
@@ -46,14 +47,27 @@ def supervisors(node: Node) -> list[int]:
 
 def leader(node: Node) -> int | None:
     """Process id (on the host) of the node's PID 1."""
-    for nspawn in find_processes(f"--directory={node.folder}/root"):
-        for child in children(nspawn):
-            return child
+    for group in control_groups(node):
+        with contextlib.suppress(OSError, ValueError):
+            for word in (group / "payload/init.scope/cgroup.procs").read_text().split():
+                if alive(int(word)):
+                    return int(word)
     return None
 
 
+def has_supervisor(node: Node) -> bool:
+    """Whether the boot script that the pidfile names is alive (a search could miss it while it execs)."""
+    try:
+        pid = int((node.folder / "pid").read_text())
+    except (OSError, ValueError):
+        return False
+    return alive(pid)
+
+
 def is_running(node: Node) -> bool:
-    """Whether the node has a PID 1."""
+    """Whether the node has a PID 1 and something that watches over it."""
+    if not has_supervisor(node):
+        return False
     pid = leader(node)
     return pid is not None and alive(pid)
 
@@ -109,7 +123,7 @@ def wait_ready(cache: Path, node: Node, timeout: float = 90) -> None:
     """Wait until the node answers over SSH and has finished booting."""
 
     def ready() -> bool:
-        if not supervisors(node):
+        if not has_supervisor(node):
             raise FleetError(f"{node.name} did not start or has ended; its console:\n{console(node)}")
         state = ssh.answer(cache, node, ["systemctl is-system-running || true"], timeout=10)
         return (state or "").strip() in ("running", "degraded")
@@ -122,13 +136,36 @@ def wait_ready(cache: Path, node: Node, timeout: float = 90) -> None:
 
 def stop(node: Node) -> None:
     """End a node at once, whatever state it is in: its PID 1 takes every process in it along."""
-    pids = supervisors(node)
-    inits = [child for pid in pids for child in children(pid) if child not in pids]
-    # The boot script goes first, so that it starts nothing again.
-    end([*pids, *inits])
+    # The boot script and nspawn go first, so that nothing is started again. A node can outlive them.
+    end(supervisors(node))
+    end_group(node)
     for group in control_groups(node):
         remove_group(group)
     network.node_down(node)
+
+
+def members(node: Node) -> list[int]:
+    """Process ids of everything in the node's control groups."""
+    found = set()
+    for group in control_groups(node):
+        for procs in group.rglob("cgroup.procs") if group.is_dir() else []:
+            with contextlib.suppress(OSError):
+                # 0 stands for a process of another process namespace: none of ours.
+                found.update(int(word) for word in procs.read_text().split() if word != "0")
+    return sorted(found)
+
+
+def end_group(node: Node) -> None:
+    """Kill everything in the node's control groups until nothing is in them."""
+
+    def ended() -> bool:
+        pids = [pid for pid in members(node) if alive(pid)]
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return not pids
+
+    wait_for(f"the processes of {node.name} to end", ended, 20, interval=0.05)
 
 
 def remove_group(group: Path, timeout: float = 10) -> None:

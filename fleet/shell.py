@@ -131,14 +131,6 @@ def find_processes(*words: str) -> list[int]:
     return sorted(found)
 
 
-def children(pid: int) -> list[int]:
-    """Direct children of a process."""
-    try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
-
-
 def alive(pid: int) -> bool:
     """Whether a process exists and is not a zombie."""
     try:

@@ -195,8 +195,8 @@ def request_of(module: AnsibleModule) -> Request:
 
 
 def message_of(report: Report) -> str:
-    """The failure in words, with what the unit logged last."""
-    if not report.journal:
+    """The failure in words, with what the unit logged last if that is where to look."""
+    if not report.dead or not report.journal:
         return report.problem
     return report.problem + "\nThe last lines of its journal:\n" + "\n".join(f"  {line}" for line in report.journal)
 

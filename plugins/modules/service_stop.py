@@ -99,9 +99,11 @@ service:
   returned: always
   sample: sglang-kimi.service
 stopped:
-  description: Whether something of the service ran and was stopped (or would be, in check mode).
+  description:
+    - Whether something of the service ran and was told to stop (or would be, in check mode).
+    - If the module fails and this is false, the service was left as it was.
   type: bool
-  returned: success
+  returned: always
 disabled:
   description: Whether the service was enabled and has been disabled (or would be, in check mode).
   type: bool
@@ -182,7 +184,7 @@ def main() -> None:
         request = request_of(module)
         report = stop(request, Machine(), module.check_mode)
     except (CannotStop, SystemdError, ValueError) as error:
-        module.fail_json(msg=str(error), service=module.params["name"], held=[], before={}, after={})
+        module.fail_json(msg=str(error), service=module.params["name"], stopped=False, held=[], before={}, after={})
     for warning in report.warnings:
         module.warn(warning)
     result = {

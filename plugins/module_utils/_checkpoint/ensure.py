@@ -121,11 +121,11 @@ def _settle(request: Request, outcome: Outcome, manifest: Manifest, check: bool)
     wrong = request.owner.settle(place.target, look_only=check)
     if wrong:
         outcome.changed = True
-        outcome.message += f"; owner or mode of {len(wrong)} paths put right"
+        outcome.message += f"; owner or mode put right of {words.number(len(wrong), 'path')}"
     odd = records.strangers(place.target, manifest.files)
     if odd:
         outcome.warnings.append(
-            f"{place.target} holds {len(odd)} files that are not of this revision, which the engine may "
+            f"{place.target} holds {words.number(len(odd), 'file')} not of this revision, which the engine may "
             "read: "
             f"{', '.join(odd[:5])}. They were left alone."
         )
@@ -157,7 +157,7 @@ def _predict(request: Request, outcome: Outcome) -> None:
     outcome.changed = outcome.changed or bool(missing)
     reading = "read again" if request.full else "verified"
     outcome.message = (
-        f"{len(missing)} of {len(files)} files ({words.size(left)}) would be downloaded, "
+        f"{len(missing)} of {words.number(len(files), 'file')} ({words.size(left)}) would be downloaded, "
         f"{words.size(outcome.bytes)} would be {reading}"
     )
     try:
@@ -205,7 +205,7 @@ def _finish(request: Request, outcome: Outcome, folder: str, right: t.Sequence[R
 
 
 def _summary(outcome: Outcome) -> str:
-    text = f"{outcome.files} files ({words.size(outcome.bytes)}) verified on {outcome.verified_at}"
+    text = f"{words.number(outcome.files, 'file')} ({words.size(outcome.bytes)}) verified on {outcome.verified_at}"
     if outcome.bytes_downloaded:
         text += f", {words.size(outcome.bytes_downloaded)} of them downloaded"
     if outcome.fetched_again:
@@ -303,26 +303,27 @@ def _fetch_again(
     try:
         fetch.again(files)
     except CheckpointError as error:
-        wrong = "; ".join(str(problem) for problem in problems[:5])
         raise CheckpointError(
-            f"{len(problems)} files of {place.repository} at {place.revision} are wrong ({wrong}). {error} "
+            f"Wrong in {place.repository} at {place.revision}: {_named(problems)}. {error} "
             "Nothing that is served was changed.",
             found,
         ) from error
     outcome.bytes_downloaded += sum(file.size for file in files)
     right, still = _verify(request, outcome, fetch.folder, files, progress)
     if still:
-        wrong = "; ".join(str(problem) for problem in still[:5])
         raise CheckpointError(
-            f"{len(still)} files of {place.repository} at {place.revision} do not match the revision, "
-            "fetched twice "
-            f"from {request.hf.endpoint}: {wrong}. Nothing that is served was changed. The endpoint gives "
-            "wrong "
-            "bytes: try another mirror, or take it up with its operator.",
+            f"Not as {place.repository} at {place.revision} says, fetched twice from {request.hf.endpoint}: "
+            f"{_named(still)}. Nothing that is served was changed. The endpoint gives wrong bytes: try another "
+            "mirror, or take it up with its operator.",
             [problem.as_dict() for problem in still],
         )
     outcome.fetched_again += found
     return right
+
+
+def _named(problems: t.Sequence[Problem]) -> str:
+    more = f"; and {len(problems) - 5} more" if len(problems) > 5 else ""
+    return "; ".join(str(problem) for problem in problems[:5]) + more
 
 
 def _check_room(request: Request, missing: t.Sequence[WantedFile]) -> None:
@@ -334,8 +335,7 @@ def _check_room(request: Request, missing: t.Sequence[WantedFile]) -> None:
         begun = [f"{path} ({words.size(held)})" for path, held in placing.left_behind(place)]
         litter = f" Begun and not ended by earlier runs: {', '.join(begun)}." if begun else ""
         raise CheckpointError(
-            f"{folder} has {words.size(free)} free; {len(missing)} files of {place.repository} need "
-            f"{words.size(need)} and {words.size(request.reserve)} shall stay free: "
-            f"{words.size(need + request.reserve - free)} are missing. Make room, or give another "
-            f"store.{litter}"
+            f"{folder} has {words.size(free)} free; {place.repository} still needs {words.size(need)} "
+            f"({words.number(len(missing), 'file')}) and {words.size(request.reserve)} shall stay free: "
+            f"{words.size(need + request.reserve - free)} are missing. Make room, or give another store.{litter}"
         )

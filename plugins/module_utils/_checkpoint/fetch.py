@@ -69,7 +69,7 @@ class Hf:
         return kept
 
     def arguments(self, repository: str, revision: str, folder: str, only: str = "") -> list[str]:
-        """The command line: for all files, or afresh for `only` one."""
+        """The command line: for all files, or for `only` one."""
         options = [
             "--revision",
             revision,
@@ -79,9 +79,7 @@ class Hf:
             str(self.workers),
             "--quiet",
         ]
-        # without force it does not look again at what it has once fetched
-        chosen = ["--force-download", "--", repository, only] if only else ["--", repository]
-        return [self.command, "download", *options, *chosen]
+        return [self.command, "download", *options, "--", repository, *([only] if only else [])]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +100,6 @@ class Fetch:
         A try that completed at least one more file does not count; from the second try on, Xet is off. Raises
         CheckpointError after `tries` fruitless ones.
         """
-        self.clear_halves()
         fruitless, xet, last = 0, True, ""
         while fruitless < tries:
             before = _complete(self.folder, files)
@@ -124,6 +121,7 @@ class Fetch:
     def again(self, files: t.Sequence[WantedFile]) -> None:
         """Fetches these files, and no other, afresh and without Xet. Raises CheckpointError."""
         for file in files:
+            # it does not look again at a file that it has once fetched, but notices that one is gone
             remove_any(os.path.join(self.folder, file.path))
         for file in files:
             # one call a file: several names would be taken as patterns
@@ -189,7 +187,8 @@ class Fetch:
         """The last lines of the downloader, without the token."""
         with open(self.log, encoding="utf-8", errors="replace") as log:
             lines = [line.strip() for line in log.read()[-4000:].splitlines() if line.strip()]
-        text = " | ".join(lines[-4:])[-800:] or "(it said nothing)"
+        errors = [line for line in lines if line.startswith("Error")]
+        text = " | ".join(errors or lines[-4:])[-800:].rstrip(".") + "." if lines else "It said nothing."
         if self.hf.token:
             text = text.replace(self.hf.token, "********")
         return re.sub(r"hf_[A-Za-z0-9]{10,}", "********", text)

@@ -220,8 +220,9 @@ def drop_trash(folder: str) -> None:
 
 def drop_empty(place: Place) -> None:
     """Removes the staging folder of a run that brought nothing."""
-    if not any(names for _base, _folders, names in os.walk(place.files)):
-        remove_any(place.staging)
+    with contextlib.suppress(OSError):
+        if set(os.listdir(place.files)) <= {TRASH}:
+            remove_any(place.staging)
 
 
 def left_behind(place: Place) -> list[tuple[str, int]]:

@@ -166,7 +166,7 @@ def _check_index(folder: str, path: str, listed: set[str]) -> None:
     missing = sorted(shard for shard in shards if os.path.join(base, str(shard)) not in listed)
     if missing:
         raise CheckpointError(
-            f"{path} names {len(missing)} shards that the revision does not hold ({', '.join(missing[:5])}): "
+            f"{path} names what the revision does not hold ({len(missing)}: {', '.join(missing[:5])}): "
             "the model would start with weights missing. Pin another revision.",
             [{"file": name, "expected": f"named by {path}", "got": "not in the revision"} for name in missing],
         )

@@ -19,6 +19,11 @@ def size(count: int) -> str:
     return f"{value:.2f} TB"
 
 
+def number(count: int, noun: str) -> str:
+    """A count with its noun: 1 file, 2 files."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def now() -> str:
     """The present time in UTC, to the second, ISO 8601."""
     return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -94,6 +94,7 @@ class Report:
     models: list[str] = field(default_factory=list)
     ready_seconds: float | None = None
     problem: str = ""
+    dead: bool = False
     journal: list[str] = field(default_factory=list)
     last_refusal: str = ""
 
@@ -104,6 +105,10 @@ class NotYet(Exception):
 
 class Wrong(Exception):
     """The server answered in a way that waiting does not mend."""
+
+
+class Dead(Wrong):
+    """There is no server, and its journal may tell why."""
 
 
 def verify(request: Request, machine: Machine) -> Report:
@@ -126,10 +131,11 @@ def verify(request: Request, machine: Machine) -> Report:
                 report.last_refusal = str(error)
             left = deadline - machine.clock()
             if left <= 0:
-                raise Wrong(_too_late(request, report))
+                raise Dead(_too_late(request, report))
             machine.sleep(min(PAUSE, left))
     except Wrong as error:
         report.problem = str(error)
+        report.dead = isinstance(error, Dead)
         report.journal = watch.journal()
     return report
 
@@ -213,7 +219,7 @@ def _call(request: Request, path: str, body: Mapping[str, Any] | None, limit: fl
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(order, timeout=limit) as response:
-            text = response.read(LARGEST_REPLY)
+            text = _read(response, time.monotonic() + limit)
     except urllib.error.HTTPError as error:
         with error:
             said = " ".join(error.read(2000).decode("utf-8", "replace").split())
@@ -229,6 +235,19 @@ def _call(request: Request, path: str, body: Mapping[str, Any] | None, limit: fl
     if not isinstance(reply, dict):
         raise Wrong(f"{request.url}{path} answered something that is no object: {text[:200]!r}")
     return reply
+
+
+def _read(response: http.client.HTTPResponse, deadline: float) -> bytes:
+    """The whole reply; a server that lets it drip does not hold anybody longer than one that hangs."""
+    text = b""
+    while len(text) < LARGEST_REPLY:
+        part = response.read1(65536)
+        if not part:
+            break
+        text += part
+        if time.monotonic() > deadline:
+            raise TimeoutError("the answer did not end in time")
+    return text
 
 
 def _too_late(request: Request, report: Report) -> str:
@@ -249,21 +268,21 @@ class _Watch:
         self._restarts = self._unit.restarts if self._unit else 0
 
     def look(self) -> None:
-        """Wrong is raised when the unit is gone, failed, or restarts more often than allowed."""
+        """Dead is raised when the unit is gone, failed, or restarts more often than allowed."""
         request = self._request
         if not request.service:
             return
         unit = self._unit = systemd.show(self._machine.run, request.service)
         how = f"(result {unit.result or 'unknown'}, exit status {unit.exit_status or 'unknown'})"
         if not unit.exists:
-            raise Wrong(f"there is no unit {unit.name} on this host")
+            raise Dead(f"there is no unit {unit.name} on this host")
         if unit.active == "failed":
-            raise Wrong(f"{unit.name} has failed {how}")
+            raise Dead(f"{unit.name} has failed {how}")
         if unit.stopped:
-            raise Wrong(f"{unit.name} is not running {how}")
+            raise Dead(f"{unit.name} is not running {how}")
         if unit.restarts - self._restarts > request.restarts_allowed:
             times = unit.restarts - self._restarts
-            raise Wrong(f"systemd restarted {unit.name} (times: {times}) while it should have come up {how}")
+            raise Dead(f"systemd restarted {unit.name} (times: {times}) while it should have come up {how}")
 
     def journal(self) -> list[str]:
         if not self._unit or not self._unit.exists:

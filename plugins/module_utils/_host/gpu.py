@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from .command import Runner
@@ -91,6 +91,13 @@ class Reading:
         if len(known) < 2 or len(known) < len(uuids):
             return ", ".join(sorted(self.card(uuid) for uuid in uuids))
         return f"GPUs {', '.join(known)}"
+
+    def by_cards(self, rows: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Rows of (UUID, words) with the cards of equal words put together: (V(GPUs 0, 1), words)."""
+        groups: dict[str, set[str]] = {}
+        for uuid, words in rows:
+            groups.setdefault(words, set()).add(uuid)
+        return [(self.cards(uuids), words) for words, uuids in groups.items()]
 
     def held_by(self, pids: set[int]) -> list[GpuProcess]:
         return [process for process in self.processes if process.pid in pids]

@@ -152,14 +152,15 @@ def _use(facts: Facts, wanted: Wanted) -> list[Finding]:
         if unit in wanted.own_units or (held.memory is not None and held.memory <= PROCESS_TOLERANCE):
             continue
         who = owner.describe() if owner else f"pid {held.pid} ({held.name})"
-        strangers.append(f"{who} holds {held.amount} on {reading.card(held.uuid)}")
+        strangers.append((held.uuid, f"{who} holds {held.amount}"))
     if strangers:
+        lines = [f"{words} on {cards}" for cards, words in reading.by_cards(strangers)]
         found.append(
             Finding(
                 "gpu_processes",
                 BLOCKS,
-                f"Somebody else uses the cards: {'; '.join(strangers)}.",
-                "\n".join(strangers),
+                f"Somebody else uses the cards: {'; '.join(lines)}.",
+                "\n".join(lines),
                 "End these processes, or name their service in sglang_replaces.",
             )
         )

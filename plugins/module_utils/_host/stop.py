@@ -16,7 +16,7 @@ from .command import Runner, run
 from .gpu import Reading, read_gpus, unexplained
 from .proc import PROC, Process, descendants, environment, read_processes
 from .sockets import Listener, conflicts, read_listeners, with_owners
-from .systemd import Unit
+from .systemd import SystemdError, Unit
 
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 1.0
@@ -94,7 +94,8 @@ class CannotStop(Exception):
 def stop(request: Request, machine: Machine, check_mode: bool = False) -> Report:
     """Stop the service of `request` and wait until nothing of it is left, or say what still is.
 
-    Raises CannotStop before anything was done, and SystemdError when systemd refuses an order.
+    Raises CannotStop, or SystemdError when systemd does not take the order, before anything was done. What goes
+    wrong afterwards is told by the report, so that the caller knows that the service was stopped.
     """
     began = machine.clock()
     if check_mode:
@@ -108,15 +109,26 @@ def stop(request: Request, machine: Machine, check_mode: bool = False) -> Report
         _prove(request, machine, report, recorded, wait=False, gpus=_gpus_must_be_free(request, machine))
     elif not check_mode:
         systemd.order(machine.run, ["stop", "--no-block"], request.name)
-    if report.disabled and not check_mode:
-        systemd.order(machine.run, ["disable"], request.name)
+    refused = "" if check_mode or not report.disabled else _disable(request, machine)
     if running and not check_mode:
         _prove(request, machine, report, recorded, wait=True, gpus=request.gpus)
+    if refused:
+        report.disabled = False
+        report.held.append(refused)
     report.warnings += _triggers(before.unit, machine)
     if before.gpus and before.gpus.status == "missing":
         report.warnings.append("there is no nvidia-smi on this host: nothing is proven about GPU memory")
     report.seconds = round(machine.clock() - began, 2)
     return report
+
+
+def _disable(request: Request, machine: Machine) -> str:
+    """Disable the service; returns what systemd said against it, since the stop is under way by now."""
+    try:
+        systemd.order(machine.run, ["disable"], request.name)
+    except SystemdError as error:
+        return f"it stays enabled: {error}"
+    return ""
 
 
 def _look_first(request: Request, machine: Machine) -> tuple[Look, set[tuple[int, int]]]:
@@ -172,21 +184,26 @@ def _prove(
     settled: float | None = None
     pause = FIRST_PAUSE
     while True:
-        look = _look_again(request, machine, recorded)
-        report.held = _held(look, request)
-        if not report.held and gpus:
-            settled = settled if settled is not None else machine.clock()
-            deadline = settled + request.gpu_timeout
-            look = Look(look.unit, look.processes, look.listeners, read_gpus(machine.run, GPU_QUERY_TIMEOUT))
-            report.held = _held_on_gpus(look, request, {pid for pid, _start in recorded})
-        report.after = look.as_dict({pid for pid, _start in recorded})
+        try:
+            look = _look_again(request, machine, recorded)
+            report.held = _held(look)
+            if not report.held and gpus:
+                settled = settled if settled is not None else machine.clock()
+                deadline = settled + request.gpu_timeout
+                look = replace(look, gpus=read_gpus(machine.run, GPU_QUERY_TIMEOUT))
+                report.held = _held_on_gpus(look, request, {pid for pid, _start in recorded})
+            report.after = look.as_dict({pid for pid, _start in recorded})
+        except SystemdError as error:
+            # Its bus may be away for a moment; the stop has been ordered, and goes on.
+            report.held = [str(error)]
         if not report.held or machine.clock() >= deadline:
             break
         machine.sleep(min(pause, max(0.0, deadline - machine.clock())))
         pause = min(pause * 1.5, LONGEST_PAUSE)
-    if look.unit.active == "failed":
+    unit = report.after.get("unit", {})
+    if unit.get("active") == "failed":
         report.warnings.append(
-            f"{look.unit.name} ended as failed (result {look.unit.result}, status {look.unit.exit_status})"
+            f"{unit['name']} ended as failed (result {unit['result']}, status {unit['exit_status']})"
         )
 
 
@@ -205,7 +222,7 @@ def _tolerated(request: Request) -> set[str]:
     return {systemd.unit_name(name) for name in request.tolerate}
 
 
-def _held(look: Look, request: Request) -> list[str]:
+def _held(look: Look) -> list[str]:
     held = []
     if not look.unit.stopped:
         limit = f"; systemd kills it after {look.unit.stop_timeout}" if look.unit.stop_timeout else ""
@@ -221,11 +238,11 @@ def _held_on_gpus(look: Look, request: Request, pids: set[int]) -> list[str]:
         return []
     if reading.status != "ok":
         return [f"the GPUs cannot be asked any more: {reading.message}"]
-    held = [f"{reading.card(one.uuid)}: {one.amount} by pid {one.pid} ({one.name})" for one in reading.held_by(pids)]
-    for uuid, left in sorted(unexplained(reading).items(), key=lambda item: reading.card(item[0])):
+    rows = [(one.uuid, f"{one.amount} by pid {one.pid} ({one.name})") for one in reading.held_by(pids)]
+    for uuid, left in unexplained(reading).items():
         if left > request.gpu_slack:
-            held.append(f"{reading.card(uuid)}: {left} MiB in use that no listed process accounts for")
-    return held
+            rows.append((uuid, f"{left} MiB in use that no listed process accounts for"))
+    return [f"{cards}: {words}" for cards, words in reading.by_cards(rows)]
 
 
 def _triggers(unit: Unit, machine: Machine) -> list[str]:

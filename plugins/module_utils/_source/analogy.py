@@ -46,7 +46,9 @@ class Analogy:
     @staticmethod
     def _words(one: str, two: str) -> list[tuple[str, str]]:
         old, new = one.split("_"), two.split("_")
-        return list(zip(old, new)) if len(old) == len(new) else [(one, two)]
+        if len(old) != len(new):
+            raise SpecError(f"{two} cannot be made like {one}: they have to differ in exactly one word")
+        return list(zip(old, new))
 
     def _numbers(self) -> dict[int, int]:
         one, two = DIGITS.findall(self.old), DIGITS.findall(self.new)

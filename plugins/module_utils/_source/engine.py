@@ -340,9 +340,9 @@ def slot_of(target: Target, edit: Edit) -> str:
 
 
 def range_of(target: Target) -> tuple[int, int]:
-    """Return where the target's own text stands."""
+    """Return where the target's lines stand."""
     source = target.source
-    return source.start(target.node), source.end(target.node)
+    return source.line_start(source.start(target.node)), source.line_end(source.end(target.node))
 
 
 def _diff(name: str, before: str, after: str) -> dict[str, str]:

@@ -90,7 +90,7 @@ def _own_children(node: ast.AST) -> Iterator[ast.AST]:
 
 def _expressions(scope: ast.AST, nested: bool) -> Iterator[tuple[ast.expr, ast.AST]]:
     """Yield (expression, parent) of a scope; of the functions in it too if `nested`."""
-    todo: list[ast.AST] = [scope]
+    todo: list[ast.AST] = [ast.Module(body=list(getattr(scope, "body", [])), type_ignores=[])]
     while todo:
         parent = todo.pop()
         for child in reversed(list(ast.iter_child_nodes(parent))):

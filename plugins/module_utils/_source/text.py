@@ -170,9 +170,9 @@ class SourceText:
         :raises SourceError: the lines there end in more than one way.
         """
         nearby = set()
-        for match in NEWLINE.finditer(self.text, self.line_start(start)):
-            nearby.add(match.group())
-            if match.start() >= end:
+        for found in NEWLINE.finditer(self.text, self.line_start(start)):
+            nearby.add(found.group())
+            if found.start() >= end:
                 break
         if len(nearby) > 1:
             raise SourceError(

@@ -159,12 +159,18 @@ def test_bytes_that_stay_wrong_fail_and_leave_what_is_served(case: Case, hub: Hu
     old.mkdir()
     case.path.parent.mkdir()
     case.path.symlink_to(old)
+    half = Path(case.place.files, ".cache", "huggingface", "download", "x.incomplete")
+    half.parent.mkdir(parents=True)
+    half.touch()
     hub.served[SHARD] = [flipped(hub.files[SHARD])] * 9
-    with pytest.raises(CheckpointError, match=rf"do not match the revision.*{SHARD}: expected sha256") as caught:
+    with pytest.raises(
+        CheckpointError, match=rf"Not as org/model at .* says, fetched twice.*{SHARD}: expected sha256"
+    ) as caught:
         case.ensure()
     assert [problem["file"] for problem in caught.value.problems] == [SHARD]
     assert os.readlink(case.path) == str(old)
     assert not case.target.exists()
+    assert not half.exists()
     hub.served.clear()
     assert case.ensure().changed
     assert case.served() == hub.files
@@ -190,7 +196,7 @@ def test_damage_with_the_hub_gone_fails_and_names_the_file(case: Case, hub: HubS
 
 def test_a_shard_that_the_index_names_and_the_revision_lacks(case: Case, hub: HubServer) -> None:
     del hub.files[SHARD]
-    with pytest.raises(CheckpointError, match=rf"names 1 shards that the revision does not hold.*{SHARD}"):
+    with pytest.raises(CheckpointError, match=rf"names what the revision does not hold.*{SHARD}"):
         case.ensure()
     assert not case.path.exists()
 
@@ -232,7 +238,7 @@ def test_a_disk_that_is_too_small_is_refused_with_the_arithmetic(case: Case, hub
     left.mkdir(parents=True)
     (left / "half").write_bytes(b"x" * 1000)
     with pytest.raises(
-        CheckpointError, match=r"free; 5 files of org/model need 1\d\d\.\d\d kB and .* are missing"
+        CheckpointError, match=r"free; org/model still needs 1\d\d\.\d\d kB \(5 files\) and .* are missing"
     ) as caught:
         case.ensure(reserve=1 << 60)
     assert f"{left} (1.00 kB)" in str(caught.value)

@@ -37,6 +37,8 @@ class FakeHost:
         self.gpu_memory: dict[int, int] = {}
         self.stray_memory = 0
         self.gpu_problem = ""
+        self.bus_problem = ""
+        self.refuses = ""
         self.on_stop: Callable[[], None] = lambda: None
         self._events: list[tuple[float, Callable[[], None]]] = []
         self._sockets: dict[int, list[tuple[str, int]]] = {}
@@ -126,6 +128,8 @@ class FakeHost:
     def run(self, argv: Sequence[str], timeout: float) -> Outcome:
         key = tuple(argv)
         if argv[0] == "systemctl":
+            if self.bus_problem or (self.refuses and self.refuses in argv):
+                return Outcome(key, 1, "", self.bus_problem or "Access denied")
             return Outcome(key, *self._systemctl(list(argv)))
         if argv[0] == "nvidia-smi":
             return self._nvidia_smi(key)

@@ -135,12 +135,12 @@ BAD: list[tuple[dict[str, Any], str, str, str]] = [
     ({"gpus": cards(link_width=4, link_width_max=16)}, "gpu_link", "warns", "GPU 2: x4 of x16"),
     ({"gpus": cards(persistence="Disabled")}, "gpu_persistence", "informs", "GPU 2"),
     ({"gpus": cards(memory_used=95000)}, "gpu_unexplained", "warns", "GPU 2: 5500 MiB"),
-    ({"gpu_owners": {}}, "gpu_processes", "blocks", "pid 10 (python3) holds 89500 MiB on GPU 0"),
+    ({"gpu_owners": {}}, "gpu_processes", "blocks", "pid 10 (python3) holds 89500 MiB on GPUs 0, 1"),
     (
         {"gpu_owners": {10: replace(KIMI, unit="training.service")}},
         "gpu_processes",
         "blocks",
-        "unit training.service holds 89500 MiB on GPU 7",
+        "unit training.service holds 89500 MiB on GPUs 0, 1, 2, 3, 4, 5, 6, 7",
     ),
     (
         {"spaces": {**GOOD.spaces, "root": replace(GOOD.spaces["root"], read_only=True)}},

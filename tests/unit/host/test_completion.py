@@ -50,6 +50,7 @@ class Engine(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
+        self.drip = False
         self.models: list[str] = [MODEL]
         self.script: Callable[[int, dict[str, Any]], tuple[int, Any]] = lambda number, body: (200, reply("Paris."))
         self.asked: list[dict[str, Any]] = []
@@ -80,7 +81,10 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        self.wfile.write(data)
+        pause = 0.2 if self.server.drip and self.command == "POST" else 0.0
+        for at in range(0, len(data), 1 if pause else len(data)):
+            self.wfile.write(data[at:] if not pause else data[at : at + 1])
+            time.sleep(pause)
 
     def log_request(self, code: Any = "-", size: Any = "-") -> None:
         pass
@@ -170,6 +174,14 @@ def test_a_model_list_is_no_readiness(engine: Engine, unit: FakeHost) -> None:
     assert "the model list came, but no completion" in report.problem and "timed out" in report.problem
 
 
+def test_an_answer_that_drips_is_given_up(engine: Engine, unit: FakeHost) -> None:
+    engine.drip = True
+    began = time.monotonic()
+    report = ask(unit, engine.url, request_timeout=1, timeout=0.5)
+    assert time.monotonic() - began < 10
+    assert "the answer did not end in time" in report.problem
+
+
 WRONG = [
     (reply("Berlin."), "expected 'Paris', got 'Berlin.'"),
     (reply("!!!!!!!!"), "it said garbage: '!!!!!!!!'"),
@@ -236,7 +248,7 @@ DEAD = [
 def test_a_unit_that_cannot_come_up_ends_the_waiting(unit: FakeHost, state: dict[str, str], words: str) -> None:
     unit.at(3, lambda: unit.units[SERVICE].update(state))
     report = ask(unit, "http://127.0.0.1:9")
-    assert words in report.problem and unit.now < 4
+    assert words in report.problem and report.dead and unit.now < 4
     assert (report.journal == []) is ("no unit" in words)
 
 

@@ -21,6 +21,7 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._host.stop import 
     Request,
     stop,
 )
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.systemd import SystemdError
 from ansible_collections.llmfleet.sglang.tests.unit.host.fakes import FakeHost
 
 KIMI, QWEN = "sglang-kimi.service", "sglang-qwen.service"
@@ -154,7 +155,7 @@ def test_memory_that_stays_held_is_named_card_by_card(kimi: FakeHost) -> None:
     kimi.at(4.5, lambda: setattr(kimi, "stray_memory", 80000))
     report = go(kimi)
     words = "80000 MiB in use that no listed process accounts for"
-    assert report.held == [f"GPU 0: {words}", f"GPU 1: {words}"]
+    assert report.held == [f"GPUs 0, 1: {words}"]
     assert 125 <= kimi.now <= 127
 
 
@@ -169,7 +170,7 @@ def test_memory_that_a_dead_process_is_still_listed_with_is_named(kimi: FakeHost
             kimi.gpu_memory[pid] = held
 
     kimi.remove_process = keep  # type: ignore[method-assign]
-    assert go(kimi).held == [f"GPU {card}: 80000 MiB by pid 12 (python3, with a comma)" for card in (0, 1)]
+    assert go(kimi).held == ["GPUs 0, 1: 80000 MiB by pid 12 (python3, with a comma)"]
 
 
 def test_memory_of_others_is_no_concern(kimi: FakeHost) -> None:
@@ -181,7 +182,7 @@ def test_after_a_killed_run_memory_is_proven_before_anything_starts(host: FakeHo
     host.add_unit(KIMI, active="inactive", UnitFileState="disabled")
     host.stray_memory = 80000
     report = go(host)
-    assert not report.changed and len(report.held) == 2
+    assert not report.changed and len(report.held) == 1
     host.now = 0
     host.at(10, lambda: setattr(host, "stray_memory", 0))
     assert go(host).held == []
@@ -204,6 +205,31 @@ def test_without_cards_the_rest_is_still_proven(kimi: FakeHost) -> None:
 def test_nvidia_smi_that_hangs_after_the_stop_is_no_proof(kimi: FakeHost) -> None:
     kimi.at(4.5, lambda: setattr(kimi, "gpu_problem", "hung"))
     assert "cannot be asked any more" in go(kimi).held[0]
+
+
+def test_a_bus_that_is_away_for_a_moment_is_no_failure(kimi: FakeHost) -> None:
+    kimi.at(1, lambda: setattr(kimi, "bus_problem", "Transport endpoint is not connected"))
+    kimi.at(8, lambda: setattr(kimi, "bus_problem", ""))
+    assert go(kimi).held == []
+
+
+def test_a_bus_that_stays_away_after_the_stop_is_told_with_what_was_done(kimi: FakeHost) -> None:
+    kimi.at(1, lambda: setattr(kimi, "bus_problem", "Transport endpoint is not connected"))
+    report = go(kimi)
+    assert report.stopped and "Transport endpoint is not connected" in report.held[0]
+
+
+def test_a_refused_order_leaves_the_service_alone(kimi: FakeHost) -> None:
+    kimi.refuses = "stop"
+    with pytest.raises(SystemdError, match=r"systemctl stop sglang-kimi.service failed: .*Access denied"):
+        go(kimi)
+
+
+def test_a_service_that_cannot_be_disabled_is_stopped_and_told(kimi: FakeHost) -> None:
+    kimi.refuses = "disable"
+    report = go(kimi)
+    assert (report.stopped, report.disabled) == (True, False)
+    assert len(report.held) == 1 and "it stays enabled" in report.held[0]
 
 
 def test_what_can_start_it_again_is_said(kimi: FakeHost) -> None:
