@@ -71,8 +71,7 @@ def check_names(repository: str, revision: str) -> None:
         raise CheckpointError(f"The repository {repository!r} is not of the form owner/name.")
     if not _REVISION.fullmatch(revision):
         raise CheckpointError(
-            f"The revision {revision!r} of {repository} is not a pin: branches and tags move. Give the "
-            "commit as 40 "
+            f"The revision {revision!r} of {repository} is not a pin: branches and tags move. Give the commit as 40 "
             "lower-case hex digits; playbooks/pin.yml looks it up and writes it to the inventory."
         )
 
@@ -125,8 +124,7 @@ def _settle(request: Request, outcome: Outcome, manifest: Manifest, check: bool)
     odd = records.strangers(place.target, manifest.files)
     if odd:
         outcome.warnings.append(
-            f"{place.target} holds {words.number(len(odd), 'file')} not of this revision, which the engine may "
-            "read: "
+            f"{place.target} holds {words.number(len(odd), 'file')} not of this revision, which the engine may read: "
             f"{', '.join(odd[:5])}. They were left alone."
         )
     if place.linked() != place.target:

@@ -112,10 +112,8 @@ class Fetch:
             if fruitless < tries:
                 time.sleep(min(self.hf.pause * 2 ** max(0, fruitless - 1), 60.0))
         raise CheckpointError(
-            f"The download of {self.repository} at {self.revision} from {self.hf.endpoint} failed {tries} "
-            "times in a "
-            f"row without a further file. {last} What is complete is kept in {self.folder}: run again to "
-            "go on."
+            f"The download of {self.repository} at {self.revision} from {self.hf.endpoint} failed {tries} times in a "
+            f"row without a further file. {last} What is complete is kept in {self.folder}: run again to go on."
         )
 
     def again(self, files: t.Sequence[WantedFile]) -> None:

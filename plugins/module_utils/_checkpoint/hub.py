@@ -131,9 +131,8 @@ def _retry_after(header: str | None, pause: float) -> float:
 def _refusal(code: int, endpoint: str, what: str) -> str:
     if code in (401, 403):
         return (
-            f"{endpoint} refuses {what} (HTTP {code}): it is gated, private or does not exist. Give a "
-            "token that "
-            "may read it, or check the repository's name."
+            f"{endpoint} refuses {what} (HTTP {code}): it is gated, private or does not exist. Give a token that may "
+            "read it, or check the repository's name."
         )
     if code == 404:
         return f"{endpoint} has no {what} (HTTP 404): check the repository's name and the pinned revision."

@@ -87,9 +87,8 @@ class Place:
             if error.errno != errno.EINVAL:
                 raise CheckpointError(f"{self.path} cannot be looked at: {error.strerror}.") from error
         raise CheckpointError(
-            f"{self.path} is not a link, and nothing of yours is overwritten. If it is a copy of "
-            f"{self.repository} at "
-            f"{self.revision}, move it to {self.target}: what is right of it will be used. Else move it away."
+            f"{self.path} is not a link, and nothing of yours is overwritten. If it is a copy of {self.repository} "
+            f"at {self.revision}, move it to {self.target}: what is right of it will be used. Else move it away."
         )
 
     def point(self) -> None:
@@ -117,10 +116,8 @@ class Place:
                         stream.seek(0)
                         holder = stream.read().strip() or "unknown"
                         raise CheckpointError(
-                            f"Another run (process {holder} on this host) is already bringing "
-                            f"{self.repository} at "
-                            f"{self.revision} to {self.store}. Wait until it is done, or end it; then run "
-                            "again."
+                            f"Another run (process {holder} on this host) is already bringing {self.repository} at "
+                            f"{self.revision} to {self.store}. Wait until it is done, or end it; then run again."
                         ) from None
                     time.sleep(0.2)
             stream.seek(0)

@@ -5,27 +5,52 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 PIN = re.compile(r"[0-9a-f]{40}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+# Folders stand unquoted in units and in command lines, so nothing is allowed in them that needs quoting there.
+_FOLDER = re.compile(r"(/(?!\.\.?(/|$))[A-Za-z0-9_.+-]+)+/?")
+_URL = re.compile(r"(https?|ssh|git|file)://\S+")
+_SECONDS = 7 * 24 * 3600
+
+_KINDS = {str: "text", int: "a whole number", bool: "true or false", list: "a list", dict: "a map"}
 
 
 @dataclass(frozen=True)
 class Option:
-    """One `sglang_*` variable: its Python type, its default, and how to get a value that has none."""
+    """One `sglang_*` variable: its Python type, its default, and how to get a value that has none.
+
+    pattern: what a text has to match, whole; meaning: the same for a reader; elements: the type of a list's items;
+    least, most: the bounds of a number.
+    """
 
     kind: type
     default: Any = None
     how: str = ""
     required: bool = False
     pattern: re.Pattern[str] | None = None
+    meaning: str = ""
+    elements: type | None = None
+    least: int = 0
+    most: int = 10**15
 
 
 def _required(kind: type, how: str, pattern: re.Pattern[str] | None = None) -> Option:
     return Option(kind=kind, how=how, required=True, pattern=pattern)
+
+
+def _folder(default: str) -> Option:
+    meaning = "an absolute path of letters, digits and . _ + -"
+    return Option(str, default, pattern=_FOLDER, meaning=meaning)
+
+
+def _url(default: str) -> Option:
+    return Option(str, default, pattern=_URL, meaning="a URL such as https://mirror.example/sglang.git")
 
 
 _PIN_HOW = (
@@ -38,40 +63,42 @@ OPTIONS: dict[str, Option] = {
     "commit": _required(str, _PIN_HOW, PIN),
     "version": _required(str, _PIN_HOW),
     "checkpoint_revision": _required(str, _PIN_HOW, PIN),
-    "patch_sets": Option(list, ["sm120"]),
-    "multimem_world_sizes": Option(list, []),
-    "replaces": Option(list, []),
+    "patch_sets": Option(list, ["sm120"], elements=str),
+    "multimem_world_sizes": Option(list, [], elements=int, least=2, most=1024),
+    "replaces": Option(list, [], elements=str),
     # where it serves
     "listen_host": _required(
         str, "set the address that clients reach this host by (0.0.0.0 only if you mean every interface)"
     ),
-    "port": Option(int, 30000),
+    "port": Option(int, 30000, least=1, most=65535),
     "served_model_name": Option(str, ""),
     "arguments": Option(dict, {}),
     "environment": Option(dict, {}),
     # where it comes from
-    "repository": Option(str, "https://github.com/sgl-project/sglang.git"),
-    "hub_endpoint": Option(str, "https://huggingface.co"),
+    "repository": _url("https://github.com/sgl-project/sglang.git"),
+    "hub_endpoint": _url("https://huggingface.co"),
     "offline": Option(bool, False),
     "build_overrides": Option(str, ""),
     "build_environment": Option(dict, {}),
-    "python": Option(str, "/usr/bin/python3"),
-    "link_mode": Option(str, "hardlink", pattern=re.compile("hardlink|symlink|copy|clone")),
-    "uv_version": Option(str, "0.13.9"),
-    "hub_version": Option(str, "2.4.0"),
+    "python": Option(str, "/usr/bin/python3", pattern=_FOLDER, meaning="the absolute path of an interpreter"),
+    "link_mode": Option(
+        str, "hardlink", pattern=re.compile("hardlink|symlink|copy|clone"), meaning="hardlink, symlink, copy or clone"
+    ),
+    "uv_version": Option(str, "0.13.9", pattern=_NAME, meaning="a version"),
+    "hub_version": Option(str, "2.4.0", pattern=_NAME, meaning="a version"),
     # where it lies on the host
-    "root": Option(str, "/opt/sglang", pattern=re.compile("/.+")),
-    "models": Option(str, "/models", pattern=re.compile("/.+")),
-    "state": Option(str, "/var/lib/llmfleet", pattern=re.compile("/.+")),
-    "cache": Option(str, "/var/cache/llmfleet", pattern=re.compile("/.+")),
-    "user": Option(str, "sglang", pattern=_NAME),
-    "build_user": Option(str, "sglang-build", pattern=_NAME),
+    "root": _folder("/opt/sglang"),
+    "models": _folder("/models"),
+    "state": _folder("/var/lib/llmfleet"),
+    "cache": _folder("/var/cache/llmfleet"),
+    "user": Option(str, "sglang", pattern=_NAME, meaning="the name of a user"),
+    "build_user": Option(str, "sglang-build", pattern=_NAME, meaning="the name of a user"),
     # how much and how long
     "gpus": Option(dict, {}),
     "root_free_bytes": Option(int, 30_000_000_000),  # a venv of 11 GB, its cache, a worktree, and room to install
     "checkpoint_bytes": Option(int, 0),
-    "ready_timeout": Option(int, 1800),
-    "stop_timeout": Option(int, 300),
+    "ready_timeout": Option(int, 1800, least=1, most=_SECONDS),
+    "stop_timeout": Option(int, 300, least=1, most=_SECONDS),
 }
 
 
@@ -84,30 +111,60 @@ def read(variables: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     problems: list[str] = []
     for name, option in OPTIONS.items():
         given = variables.get(f"sglang_{name}")
+        values[name] = copy.copy(option.default)
         if given in (None, ""):
-            values[name] = option.default
             if option.required:
                 problems.append(f"sglang_{name} is not set: {option.how}.")
             continue
-        value, problem = _typed(name, option, given)
-        values[name] = value
+        value = _meant(option.kind, given)
+        problem = _problem(name, option, value)
         if problem:
             problems.append(problem)
+        else:
+            values[name] = [_meant(option.elements, one) for one in value] if option.elements else value
     return values, problems
 
 
-def _typed(name: str, option: Option, given: Any) -> tuple[Any, str]:
-    """Return (value, problem): what Ansible hands over as text (`-e`) is taken as the type that was meant."""
-    value: Any = given
-    if option.kind is int and isinstance(given, str) and given.strip().lstrip("-").isdigit():
-        value = int(given)
-    if option.kind is bool and isinstance(given, str) and given.lower() in ("true", "yes", "false", "no"):
-        value = given.lower() in ("true", "yes")
-    if option.kind is str and isinstance(given, int) and not isinstance(given, bool):
-        value = str(given)
-    if not isinstance(value, option.kind) or (option.kind is int and isinstance(value, bool)):
-        return option.default, f"sglang_{name} has to be a {option.kind.__name__}, not {given!r}."
-    if option.pattern and not option.pattern.fullmatch(str(value)):
-        advice = f": {option.how}" if option.how else f" (it has to match {option.pattern.pattern})"
-        return option.default, f"sglang_{name} is {given!r}, which is not allowed{advice}."
-    return value, ""
+def _meant(kind: type, given: Any) -> Any:
+    """Take what Ansible hands over as text (`-e port=1`), or YAML as a number (`0.5`), as the type that was meant."""
+    if kind is int and isinstance(given, str) and re.fullmatch(r"\s*-?[0-9]+\s*", given):
+        return int(given)
+    if kind is bool and isinstance(given, str) and given.lower() in ("true", "yes", "false", "no"):
+        return given.lower() in ("true", "yes")
+    if kind is str and isinstance(given, (int, float)) and not isinstance(given, bool):
+        return str(given)
+    return given
+
+
+def _is(kind: type, value: Any) -> bool:
+    return isinstance(value, kind) and not (kind is int and isinstance(value, bool))
+
+
+def _problem(name: str, option: Option, value: Any) -> str:
+    """Say in a sentence what is wrong with the value of an option; "" when nothing is."""
+    if not _is(option.kind, value):
+        return f"sglang_{name} has to be {_KINDS[option.kind]}, not {value!r}."
+    for one in value if option.elements else ():
+        item = Option(option.elements or str, least=option.least, most=option.most)
+        problem = _problem(name, item, _meant(item.kind, one))
+        if problem:
+            return problem.replace(" has to be ", " has to be a list of which each is ", 1)
+    if option.kind is int and not option.least <= value <= option.most:
+        return f"sglang_{name} has to be {_KINDS[int]} from {option.least} to {option.most}, not {value!r}."
+    if option.pattern is _URL and _has_password(value):
+        return (
+            f"sglang_{name} holds a password or token, which would be logged: take it out of the URL, and give it to Git "
+            "in sglang_download_environment, or keep a mirror that asks for none."
+        )
+    if option.pattern and not option.pattern.fullmatch(value):
+        return f"sglang_{name} is {value!r}, which is not allowed: {option.how or 'it has to be ' + option.meaning}."
+    return ""
+
+
+def _has_password(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "@" in url
+    # ssh://git@host is how Git is asked over SSH; a name alone before @ of an http URL is a token.
+    return parts.password is not None or (parts.username is not None and parts.scheme in ("http", "https"))

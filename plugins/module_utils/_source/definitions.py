@@ -13,7 +13,7 @@ from typing import Any, Union
 from .analogy import Analogy
 from .errors import SourceError
 from .modules import Modules
-from .names import Binding, Bindings, bindings
+from .names import BUILTINS, Binding, Bindings, bindings, used_names
 from .prove import twin
 from .text import (
     SourceText,
@@ -120,6 +120,15 @@ class Definitions:
                 self._bind(part.id)
             elif isinstance(part, ast.Attribute) and self._analogy.name(part.attr) != part.attr:
                 self._check_attribute(part)
+
+    def check_bound(self, node: ast.expr) -> None:
+        """Check that all names of the new term will be bound where the gate stands.
+
+        :raises SourceError: one will not.
+        """
+        for name in sorted(used_names(node) - self._done - BUILTINS):
+            if not self.lookup(name):
+                raise SourceError(f"{name} is not bound in this file", self._source.name)
 
     def _bind(self, old: str) -> None:
         new = self._analogy.name(old)

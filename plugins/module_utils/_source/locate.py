@@ -177,6 +177,7 @@ class Locator:
         target = cast(gates.GateTarget, target)
         definitions = self._definitions(target, edit.what)
         definitions.need(expression_in(target, edit.what))
+        definitions.check_bound(expression(edit.what.add, "add"))
         splices = definitions.splices + gates.plan_term(target, edit.what, expected)
         definitions.change(expected)
         return sorted(splices, key=lambda splice: splice.start), expected

@@ -92,10 +92,12 @@ def entry_parts(key: str, value: str) -> tuple[ast.expr, ast.expr]:
     for option, text in (("key", key), ("value", value)):
         expression(text, option)
         try:
-            tree = ast.parse(f"{{{text}\n: 0}}" if option == "key" else f"{{0: {text}\n}}", mode="eval").body
+            # a second entry on the same line: a comment in the text would swallow it
+            entry = f"{text}: 0" if option == "key" else f"0: {text}"
+            tree = ast.parse(f"{{{entry}, 1: 2}}", mode="eval").body
         except (SyntaxError, ValueError):
             tree = None
-        if not isinstance(tree, ast.Dict) or len(tree.keys) != 1 or tree.keys[0] is None:
+        if not isinstance(tree, ast.Dict) or len(tree.keys) != 2 or tree.keys[0] is None:
             raise SpecError(f"{option}: {text!r} is not one expression that can stand in a dict literal")
     return expression(key, "key"), expression(value, "value")
 
