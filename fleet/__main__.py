@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-from . import config, faults, fleet, ssh
+from . import config, faults, fleet, report, ssh
 from .config import LOCK
 from .shell import FleetError, exclusive
 
@@ -65,16 +65,16 @@ def main() -> int:
 def dispatch(options: argparse.Namespace, cache: Path) -> int:
     """Do what the command line asks."""
     if options.command == "info":
-        data = fleet.info(cache, options.nodes)
+        data = report.info(cache, options.nodes)
         print(json.dumps(data, indent=2) if options.json else "\n".join(f"{key}: {data[key]}" for key in data))
         return 0
     if options.command == "ask":
-        return fleet.ask_all(" ".join(options.question) or None)
+        return report.ask_all(" ".join(options.question) or None)
     if options.command == "ssh":
         os.execvp("ssh", ssh.command(cache, node_named(options.node), options.words))
     fleet.require_root()
     if options.command == "status":
-        return fleet.status(cache)
+        return report.status(cache)
     if options.command == "fault":
         print(faults.switch(options.name, options.path))
         return 0

@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 
 from .cache import artefact
-from .config import ENGINE_VERSION
 from .shell import FleetError, run, step
 from .wheels import (
     KERNEL_SOURCE,
@@ -21,12 +20,11 @@ from .wheels import (
     project_of,
     read_pins,
     sha256_of,
+    version_of,
     write_kernel_stand_in,
 )
 
 REQUIREMENTS = Path(__file__).parent / "depot" / "requirements.txt"
-# The engine's own wheel: the git repository is made of it; it is not in the depot.
-ENGINE_PIN = Pin("sglang", ENGINE_VERSION, "")
 GLIBC = 36  # Debian 12's glibc is 2.36
 
 
@@ -50,11 +48,13 @@ def download(cache: Path, wanted: list[Pin]) -> dict[Pin, Path]:
     """Fetch wheels into the cache's store, those that are there already left alone; their paths by pin."""
     store = cache / "wheels"
     store.mkdir(parents=True, exist_ok=True)
-    if any(pin not in _present(store, wanted) for pin in wanted):
-        with step("fetch wheels"):
-            for number, batch in enumerate(batches(wanted)):
-                _fetch(store, batch, store / f".requirements-{number}.txt")
     found = _present(store, wanted)
+    lacking = [pin for pin in wanted if pin not in found]
+    if lacking:
+        with step(f"fetch {len(lacking)} wheels"):
+            for number, batch in enumerate(batches(lacking)):
+                _fetch(store, batch, store / f".requirements-{number}.txt")
+        found = _present(store, wanted)
     missing = [str(pin) for pin in wanted if pin not in found]
     if missing:
         raise FleetError(f"pip fetched no wheel for: {', '.join(missing)}")
@@ -70,11 +70,19 @@ def _fetch(store: Path, batch: list[Pin], requirements: Path) -> None:
 
 
 def _present(store: Path, wanted: list[Pin]) -> dict[Pin, Path]:
+    """The store's wheels that have the digests of pins; those that have not are removed."""
     by_key: dict[tuple[str, str], list[Path]] = {}
     for path in store.glob("*.whl"):
-        version = path.name.split("-")[1]
-        by_key.setdefault((project_of(path.name), version), []).append(path)
-    return {pin: paths[0] for pin in wanted if (paths := by_key.get((pin.name, pin.version)))}
+        by_key.setdefault((project_of(path.name), version_of(path.name)), []).append(path)
+    found = {}
+    for pin in wanted:
+        for path in by_key.get((pin.name, pin.version), []):
+            if sha256_of(path) == pin.sha256:
+                found[pin] = path
+            else:
+                # What a killed download left, or another platform's wheel.
+                path.unlink()
+    return found
 
 
 def depot(cache: Path) -> Path:
@@ -87,16 +95,21 @@ def depot(cache: Path) -> Path:
         folder = target / "depot"
         folder.mkdir()
         digests = {path.name: pin.sha256 for pin, path in wheels.items()}
-        for pin, path in wheels.items():
-            if sha256_of(path) != pin.sha256:
-                path.unlink()
-                raise FleetError(f"{path.name} has not the digest of {REQUIREMENTS}; removed it, run this again")
+        for path in wheels.values():
             os.link(path, folder / path.name)
         stand_in = write_kernel_stand_in(folder)
         digests[stand_in.name] = sha256_of(stand_in)
         write_pages(target, digests)
 
     return artefact(cache, "depot", inputs, build)
+
+
+def forget_others(cache: Path, kept: list[Pin]) -> None:
+    """Remove wheels from the store that no pin asks for any more."""
+    names = {(pin.name, pin.version) for pin in kept}
+    for path in (cache / "wheels").glob("*.whl"):
+        if (project_of(path.name), version_of(path.name)) not in names:
+            path.unlink()
 
 
 def write_pages(target: Path, digests: dict[str, str]) -> None:

@@ -146,7 +146,7 @@ def stop(node: Node) -> None:
 
 def members(node: Node) -> list[int]:
     """Process ids of everything in the node's control groups."""
-    found = set()
+    found: set[int] = set()
     for group in control_groups(node):
         for procs in group.rglob("cgroup.procs") if group.is_dir() else []:
             with contextlib.suppress(OSError):

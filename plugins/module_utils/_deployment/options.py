@@ -15,7 +15,8 @@ PIN = re.compile(r"[0-9a-f]{40}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 # Folders stand unquoted in units and in command lines, so nothing is allowed in them that needs quoting there.
 _FOLDER = re.compile(r"(/(?!\.\.?(/|$))[A-Za-z0-9_.+-]+)+/?")
-_URL = re.compile(r"(https?|ssh|git|file)://\S+")
+_WEB = re.compile(r"https?://[^\s/]+\S*")
+_GIT = re.compile(r"(https?|ssh|git|file)://\S+|[\w.-]+@[\w.-]+:\S+|/\S+")
 _SECONDS = 7 * 24 * 3600
 
 _KINDS = {str: "text", int: "a whole number", bool: "true or false", list: "a list", dict: "a map"}
@@ -49,10 +50,6 @@ def _folder(default: str) -> Option:
     return Option(str, default, pattern=_FOLDER, meaning=meaning)
 
 
-def _url(default: str) -> Option:
-    return Option(str, default, pattern=_URL, meaning="a URL such as https://mirror.example/sglang.git")
-
-
 _PIN_HOW = (
     "run `ansible-playbook playbooks/pin.yml -i INVENTORY`, which looks it up once and writes it to the inventory"
 )
@@ -75,8 +72,10 @@ OPTIONS: dict[str, Option] = {
     "arguments": Option(dict, {}),
     "environment": Option(dict, {}),
     # where it comes from
-    "repository": _url("https://github.com/sgl-project/sglang.git"),
-    "hub_endpoint": _url("https://huggingface.co"),
+    "repository": Option(
+        str, "https://github.com/sgl-project/sglang.git", pattern=_GIT, meaning="a URL that Git can clone"
+    ),
+    "hub_endpoint": Option(str, "https://huggingface.co", pattern=_WEB, meaning="an http or https URL"),
     "offline": Option(bool, False),
     "build_overrides": Option(str, ""),
     "build_environment": Option(dict, {}),
@@ -151,10 +150,10 @@ def _problem(name: str, option: Option, value: Any) -> str:
             return problem.replace(" has to be ", " has to be a list of which each is ", 1)
     if option.kind is int and not option.least <= value <= option.most:
         return f"sglang_{name} has to be {_KINDS[int]} from {option.least} to {option.most}, not {value!r}."
-    if option.pattern is _URL and _has_password(value):
+    if option.pattern in (_GIT, _WEB) and _has_password(value):
         return (
-            f"sglang_{name} holds a password or token, which would be logged: take it out of the URL, and give it to Git "
-            "in sglang_download_environment, or keep a mirror that asks for none."
+            f"sglang_{name} holds a password or token, which would be logged: take it out of the URL. Git takes one from "
+            "sglang_download_environment (GIT_CONFIG_COUNT …), the Hub from sglang_hub_token."
         )
     if option.pattern and not option.pattern.fullmatch(value):
         return f"sglang_{name} is {value!r}, which is not allowed: {option.how or 'it has to be ' + option.meaning}."

@@ -7,21 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment import versions
+from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment import flags, versions
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.options import read
-
-# Flags that the collection sets itself; an operator has a variable for each.
-_OWN_FLAGS = {
-    "host": "sglang_listen_host",
-    "port": "sglang_port",
-    "model-path": "sglang_checkpoint_revision",
-    "served-model-name": "sglang_served_model_name",
-    "api-key": "sglang_api_key",
-    "config": "sglang_arguments",
-}
-# Two spellings of one flag would let the profile's value and the operator's both reach the engine (SGLang 0.5.23).
-_SPELLINGS = {"tensor-parallel-size": "tp-size", "tp": "tp-size", "model": "model-path"}
-
+from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.profile import problems as profile_problems
 
 class DeploymentError(ValueError):
     """The deployment cannot be resolved; `problems` holds every reason, a sentence each."""
@@ -54,19 +42,14 @@ def resolve(
             versions.parse(values["version"])
         except ValueError as error:
             problems.append(f"sglang_version: {error}.")
-    problems += [
-        f"sglang_arguments sets '{flag}', which is the collection's own: use {_OWN_FLAGS[_canonical(flag)]}."
-        for flag in values["arguments"]
-        if _canonical(flag) in _OWN_FLAGS
-    ]
+    problems += flags.argument_problems("sglang_arguments", values["arguments"])
+    for option in ("environment", "build_environment"):
+        problems += flags.environment_problems(f"sglang_{option}", values[option])
+    if profile is not None:
+        problems += profile_problems(profile)
     if problems or profile is None:
         raise DeploymentError(problems)
     return _assemble(values, profile, [patch_sets[name] for name in values["patch_sets"]])
-
-
-def _canonical(flag: str) -> str:
-    name = flag.strip().lstrip("-").replace("_", "-")
-    return _SPELLINGS.get(name, name)
 
 
 def _assemble(values: dict[str, Any], profile: dict[str, Any], sets: list[dict[str, Any]]) -> dict[str, Any]:
@@ -80,7 +63,7 @@ def _assemble(values: dict[str, Any], profile: dict[str, Any], sets: list[dict[s
         "profile": profile["name"],
         "model": profile["model"],
         "served_model_name": served,
-        "replaces": [name.removesuffix(".service") for name in values["replaces"]],
+        "replaces": list(dict.fromkeys(name.removesuffix(".service") for name in values["replaces"])),
         "users": {"service": values["user"], "build": values["build_user"]},
         "paths": {name: values[name].rstrip("/") for name in ("root", "models", "state", "cache")},
         "listen": {"host": values["listen_host"], "port": values["port"]},
@@ -103,7 +86,9 @@ def _assemble(values: dict[str, Any], profile: dict[str, Any], sets: list[dict[s
             "offline": values["offline"],
             "overrides": values["build_overrides"],
             "link_mode": values["link_mode"],
-            "environment": {name: str(value) for name, value in values["build_environment"].items()},
+            "environment": {
+                name: str(value) for name, value in values["build_environment"].items() if value is not None
+            },
         },
         "patch_sets": [_with_world_sizes(one, values["multimem_world_sizes"]) for one in sets],
         "launch": {
@@ -128,7 +113,7 @@ def _arguments(values: dict[str, Any], profile: dict[str, Any], served: str, pat
         "port": values["port"],
     }
     arguments.update(_by_version(profile["arguments"], values["version"], "flag"))
-    arguments.update({_canonical(flag): value for flag, value in values["arguments"].items()})
+    arguments.update({flags.canonical(flag): value for flag, value in values["arguments"].items()})
     return {flag: value for flag, value in arguments.items() if value is not None and value is not False}
 
 
@@ -144,9 +129,10 @@ def _by_version(rows: list[dict[str, Any]], version: str, key: str) -> dict[str,
     for row in rows:
         if not versions.matches(version, row.get("versions", "")):
             continue
-        if row[key] in chosen:
-            raise DeploymentError([f"The profile gives '{row[key]}' twice for SGLang {version}."])
-        chosen[row[key]] = row["value"]
+        name = flags.canonical(row[key]) if key == "flag" else row[key]
+        if name in chosen:
+            raise DeploymentError([f"The profile gives '{name}' twice for SGLang {version}."])
+        chosen[name] = row["value"]
     return chosen
 
 

@@ -3,7 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """SGLang versions and the ranges that a model profile is keyed by. Private to the collection.
 
-A release is three numbers and at most one `.postN` (0.5.10.post1); every tag from 0.4.6 to 0.5.23 has that form.
+A release is three numbers and at most one `.postN` (0.5.10.post1), as every release from 0.4.6 to 0.5.23 is. What comes
+before a release (0.5.24rc1) counts as that release, and what comes after one (0.5.23-14-g1a2b3c4, as `git describe` says)
+as the one before: a range in a profile is about renamed flags, and this is where they are renamed.
 """
 
 from __future__ import annotations
@@ -13,9 +15,12 @@ import re
 Version = tuple[int, int, int, int]
 
 _VERSION = re.compile(
-    r"v?(\d+)\.(\d+)\.(\d+)(?:\.post(\d+))?(?:rc\d+|[.+-]?(?:dev|g)[\w.+-]*|\+[\w.]+|-\d+-g[0-9a-f]+)?$"
+    r"v?(?P<release>[0-9]+\.[0-9]+\.[0-9]+)(?:\.post(?P<post>[0-9]+))?"
+    r"(?:[.-]?rc[.]?[0-9]+)?"  # a candidate
+    r"(?:[.-]?dev[0-9]*)?"  # a development version of setuptools-scm
+    r"(?:-[0-9]+-g[0-9a-f]+|\+[A-Za-z0-9.]+)?"  # a commit after the tag, as Git or a wheel says it
 )
-_CLAUSE = re.compile(r"\s*(<=|>=|==|<|>)\s*(\S+)\s*$")
+_CLAUSE = re.compile(r"(<=|>=|==|<|>)\s*(\S+)")
 
 
 def parse(text: str) -> Version:
@@ -23,11 +28,26 @@ def parse(text: str) -> Version:
 
     Raises ValueError when `text` is no SGLang version.
     """
-    match = _VERSION.match(text.strip())
+    match = _VERSION.fullmatch(text.strip())
     if not match:
         raise ValueError(f"'{text}' is no SGLang version such as 0.5.23 or 0.5.10.post1")
-    major, minor, patch, post = match.groups()
-    return int(major), int(minor), int(patch), int(post or 0)
+    major, minor, patch = (int(number) for number in match["release"].split("."))
+    return major, minor, patch, int(match["post"] or 0)
+
+
+def _clauses(spec: str) -> list[tuple[str, Version]]:
+    clauses = []
+    for clause in filter(None, (part.strip() for part in spec.split(","))):
+        match = _CLAUSE.fullmatch(clause)
+        if not match:
+            raise ValueError(f"'{clause}' is no version clause such as '>=0.5.10'")
+        clauses.append((match[1], parse(match[2])))
+    return clauses
+
+
+def check(spec: str) -> None:
+    """Raise ValueError when `spec` is no version range."""
+    _clauses(spec)
 
 
 def matches(version: str, spec: str) -> bool:
@@ -36,18 +56,13 @@ def matches(version: str, spec: str) -> bool:
     Raises ValueError for a clause that cannot be read.
     """
     have = parse(version)
-    for clause in filter(None, (part.strip() for part in spec.split(","))):
-        match = _CLAUSE.match(clause)
-        if not match:
-            raise ValueError(f"'{clause}' is no version clause such as '>=0.5.10'")
-        operator, wanted = match.group(1), parse(match.group(2))
-        holds = {
+    return all(
+        {
             "<": have < wanted,
             "<=": have <= wanted,
             ">": have > wanted,
             ">=": have >= wanted,
             "==": have == wanted,
         }[operator]
-        if not holds:
-            return False
-    return True
+        for operator, wanted in _clauses(spec)
+    )

@@ -1,0 +1,82 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The tests of the main job on the fleet. All nodes are deployed when they begin.
+
+`molecule verify` runs them; on a fleet that is up and deployed, so does `pytest molecule/default/tests`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import testinfra
+from testinfra.host import Host
+from tests.fleet.control import INVENTORY
+from tests.fleet.hosts import SERVICE, name
+
+from fleet.config import OLD_SERVICE
+
+# What only looks comes first; then what changes something and puts it back.
+ORDER = ("deployed", "again", "installed", "bad_input", "proofs", "cutover_failure")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Take the demo fleet when no hosts are named."""
+    if not config.option.hosts:
+        config.option.hosts = "ansible://sglang"
+    if not config.option.ansible_inventory:
+        config.option.ansible_inventory = str(INVENTORY)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Bring the modules into their order; the tests of one stay in theirs."""
+    items.sort(key=lambda item: ORDER.index(Path(item.path).stem.removeprefix("test_")))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Show what the nodes of a failed test say about their services."""
+    report: Any = yield
+    if report.failed:
+        values = getattr(item, "funcargs", {}).values()
+        hosts = {
+            name(one): one
+            for value in values
+            for one in (value if isinstance(value, list) else [value])
+            if isinstance(one, Host)
+        }
+        for host in hosts.values():
+            report.sections.append((f"services of {name(host)}", services_of(host)))
+    return report
+
+
+def services_of(host: Host) -> str:
+    """Status and the end of the journal of both services of a node, or why they cannot be had."""
+    units = f"{SERVICE} {OLD_SERVICE}"
+    try:
+        with host.sudo():
+            status = host.run(f"systemctl status --no-pager --lines=0 {units}").stdout
+            journal = host.run(f"journalctl --no-pager --lines=50 --unit={SERVICE}").stdout
+    except (OSError, RuntimeError) as error:
+        return f"the node does not answer: {error}"
+    return f"{status}\n{journal}"
+
+
+def _host(inventory_name: str, config: pytest.Config) -> Host:
+    return testinfra.get_host(f"ansible://{inventory_name}?ansible_inventory={config.option.ansible_inventory}")
+
+
+@pytest.fixture(scope="session")
+def nodes(pytestconfig: pytest.Config) -> list[Host]:
+    """All nodes of the inventory."""
+    return list(testinfra.get_hosts(["ansible://sglang"], ansible_inventory=pytestconfig.option.ansible_inventory))
+
+
+@pytest.fixture(scope="session")
+def node3(pytestconfig: pytest.Config) -> Host:
+    """The node on which things are broken and mended again."""
+    return _host("node3", pytestconfig)

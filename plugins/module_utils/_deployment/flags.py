@@ -1,0 +1,74 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Launch arguments and environment variables: which may be set, and how a flag is spelled. Private to the collection."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+# Flags that the collection sets itself; an operator has a variable for each.
+_OWN_FLAGS = {
+    "host": "sglang_listen_host",
+    "port": "sglang_port",
+    "model-path": "sglang_checkpoint_revision",
+    "served-model-name": "sglang_served_model_name",
+    "api-key": "sglang_api_key",
+    "config": "sglang_arguments",
+}
+# Secrets that argv would show to everybody on the host; there is no variable for them yet.
+_SECRET_FLAGS = ("admin-api-key", "ssl-keyfile-password")
+# Two spellings of one flag would let the profile's value and the operator's both reach the engine (0.5.23's --help).
+_SPELLINGS = {
+    "tp": "tp-size",
+    "tensor-parallel-size": "tp-size",
+    "dp": "dp-size",
+    "data-parallel-size": "dp-size",
+    "pp": "pp-size",
+    "pipeline-parallel-size": "pp-size",
+    "ep": "ep-size",
+    "expert-parallel-size": "ep-size",
+    "model": "model-path",
+    "nccl-init-addr": "dist-init-addr",
+    "enable-hicache": "enable-hierarchical-cache",
+    "speculative-draft-model": "speculative-draft-model-path",
+}
+_FLAG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def canonical(flag: str) -> str:
+    name = flag.strip().lstrip("-").replace("_", "-")
+    return _SPELLINGS.get(name, name)
+
+
+def argument_problems(arguments: dict[Any, Any]) -> list[str]:
+    problems: list[str] = []
+    seen: dict[str, Any] = {}
+    for given in arguments:
+        flag = canonical(str(given))
+        if not _FLAG.fullmatch(flag):
+            problems.append(f"sglang_arguments sets {given!r}, which is no name of a launch argument.")
+        elif flag in _OWN_FLAGS:
+            problems.append(f"sglang_arguments sets '{given}', which is the collection's own: use {_OWN_FLAGS[flag]}.")
+        elif flag in _SECRET_FLAGS:
+            problems.append(f"sglang_arguments sets '{given}', a secret that everybody on the host could read in argv.")
+        elif flag in seen:
+            problems.append(
+                f"sglang_arguments sets '{seen[flag]}' and '{given}', which are one flag: keep one of them."
+            )
+        seen.setdefault(flag, given)
+    return problems
+
+
+def environment_problems(option: str, environment: dict[Any, Any]) -> list[str]:
+    problems: list[str] = []
+    for name, value in environment.items():
+        if not _VARIABLE.fullmatch(str(name)):
+            problems.append(f"{option} sets {name!r}, which is no name of an environment variable.")
+        elif isinstance(value, (dict, list, bool)):
+            problems.append(f"{option} sets {name} to {value!r}: give it as text, in quotes.")
+    return problems
+
+

@@ -1,0 +1,54 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a model profile has to hold. Private to the collection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment import versions
+
+_TEXTS = ("name", "model", "instance", "served_model_name")
+_ROWS = {"arguments": "flag", "environment": "name"}
+
+
+def problems(profile: dict[str, Any]) -> list[str]:
+    """Return what is wrong with the content of a profile's file, a sentence each; an operator may have written it."""
+    where = f"The model profile '{profile.get('name')}'"
+    found = [f"{where} has no text '{key}'." for key in _TEXTS if not _text(profile.get(key))]
+    checkpoint = profile.get("checkpoint")
+    if not isinstance(checkpoint, dict) or not _text(checkpoint.get("repository")):
+        found.append(f"{where} has no 'checkpoint' with a 'repository' of the Hub.")
+    elif not isinstance(checkpoint.get("bytes"), int):
+        found.append(f"{where} has no 'bytes' in 'checkpoint': how much disk the checkpoint takes.")
+    if not isinstance(profile.get("gpus"), dict):
+        found.append(f"{where} has no 'gpus' with what the hosts must have.")
+    for section, key in _ROWS.items():
+        rows = profile.get(section)
+        if isinstance(rows, list):
+            found += [f"{where}, {section}: {text}" for row in rows for text in _row_problems(row, key)]
+        else:
+            found.append(f"{where} has no list '{section}'.")
+    smoke = profile.get("smoke")
+    if not isinstance(smoke, list) or not smoke or not all(map(_prompt, smoke)):
+        found.append(f"{where} has no 'smoke' prompts, each with 'messages' and 'expect'.")
+    return found
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _prompt(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("messages"), list) and _text(value.get("expect"))
+
+
+def _row_problems(row: Any, key: str) -> list[str]:
+    if not isinstance(row, dict) or not _text(row.get(key)) or "value" not in row:
+        return [f"each row has a '{key}' and a 'value', and {row!r} has not."]
+    try:
+        versions.check(str(row.get("versions", "")))
+    except ValueError as error:
+        return [f"'{row[key]}': {error}."]
+    return []
