@@ -1,7 +1,7 @@
 # Copyright (c) 2026 the llmfleet engineers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Command line: python3 -m fleet up|down|status|reset|ask|ssh|info|fault|gpu|clean-cache."""
+"""Command line: python3 -m fleet up|down|status|reset|ssh|info|fault|gpu|clean-cache."""
 
 from __future__ import annotations
 
@@ -36,8 +36,6 @@ def parser() -> argparse.ArgumentParser:
     shell = commands.add_parser("ssh", help="run a command on a node, or a shell")
     shell.add_argument("node")
     shell.add_argument("words", nargs=argparse.REMAINDER)
-    ask = commands.add_parser("ask", help="send each node a chat prompt and print the answers")
-    ask.add_argument("question", nargs="*", help="default: the first that the small checkpoint knows")
     fault = commands.add_parser("fault", help="switch faults of the simulated Hub on or off")
     fault.add_argument("name", choices=[*faults.NAMES, "clear", "show"])
     fault.add_argument("path", nargs="*", help="ORG/REPO/FILE each")
@@ -68,8 +66,6 @@ def dispatch(options: argparse.Namespace, cache: Path) -> int:
         data = report.info(cache, options.nodes)
         print(json.dumps(data, indent=2) if options.json else "\n".join(f"{key}: {data[key]}" for key in data))
         return 0
-    if options.command == "ask":
-        return report.ask_all(" ".join(options.question) or None)
     if options.command == "ssh":
         os.execvp("ssh", ssh.command(cache, node_named(options.node), options.words))
     fleet.require_root()

@@ -40,8 +40,6 @@ REPOSITORY = "nvidia/Qwen3.5-397B-A17B-NVFP4"
 OLD_SERVICE = "sglang-kimi"
 OLD_MODEL = "kimi-k2.5"
 API_PORT = 30000
-# The demo inventory's key; the old service asks for none.
-API_KEY = os.environ.get("LLMFLEET_API_KEY", "demo-only-key")
 
 
 @dataclass(frozen=True)

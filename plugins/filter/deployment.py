@@ -11,37 +11,45 @@ from typing import Any
 
 import yaml
 from ansible.errors import AnsibleFilterError
+from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.options import OPTIONS
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.resolve import (
     DeploymentError,
     resolve,
 )
 
-_COLLECTION = Path(__file__).resolve().parents[2]
+_PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
+
+
+def _content(path: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise DeploymentError([f"{path} cannot be read: {error}."]) from error
+    if not isinstance(content, dict) or not isinstance(content.get("name"), str):
+        raise DeploymentError([f"{path} is no map with a 'name'."])
+    return content
 
 
 def _named(folders: list[Path]) -> dict[str, dict[str, Any]]:
     """Read every YAML file of `folders` as {its own `name`: its content}; a later folder wins."""
-    return {
-        content["name"]: content
-        for folder in folders
-        for path in sorted(folder.glob("*.yml"))
-        for content in [yaml.safe_load(path.read_text(encoding="utf-8"))]
-    }
+    for folder in folders:
+        if not folder.is_dir():
+            raise DeploymentError([f"There is no folder {folder} to read model profiles from."])
+    contents = [_content(path) for folder in folders for path in sorted(folder.glob("*.yml"))]
+    return {content["name"]: content for content in contents}
 
 
 def _profiles(own: list[str] | None) -> dict[str, dict[str, Any]]:
-    return _named([_COLLECTION / "playbooks" / "profiles", *(Path(folder).expanduser() for folder in own or [])])
+    return _named([_PLAYBOOKS / "profiles", *(Path(folder).expanduser() for folder in own or [])])
 
 
 def _resolve(variables: Mapping[str, Any], profile: str, profiles: list[str] | None) -> dict[str, Any]:
-    chosen = {name: variables[name] for name in variables if name.startswith("sglang_")}
+    # Only what is an option: no secret is looked at, and no other variable's template can fail here.
+    names = [f"sglang_{name}" for name in OPTIONS if f"sglang_{name}" in variables]
+    chosen = {name: variables[name] for name in names}
     if profile:
         chosen["sglang_profile"] = profile
-    folders = [
-        _COLLECTION / "playbooks" / "profiles",
-        *(Path(folder).expanduser() for folder in profiles or []),
-    ]
-    return resolve(chosen, _named(folders), _named([_COLLECTION / "playbooks" / "patch_sets"]))
+    return resolve(chosen, _profiles(profiles), _named([_PLAYBOOKS / "patch_sets"]))
 
 
 def deployment(variables: Mapping[str, Any], profile: str = "", profiles: list[str] | None = None) -> dict[str, Any]:
@@ -65,7 +73,10 @@ def deployment_problems(
 
 def profile_repository(name: str, profiles: list[str] | None = None) -> str:
     """Return the Hub repository of a model profile."""
-    known = _profiles(profiles)
+    try:
+        known = _profiles(profiles)
+    except DeploymentError as error:
+        raise AnsibleFilterError(str(error)) from error
     if name not in known:
         raise AnsibleFilterError(f"There is no model profile '{name}'. Known: {', '.join(sorted(known))}.")
     return str(known[name]["checkpoint"]["repository"])

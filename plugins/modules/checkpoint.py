@@ -111,6 +111,12 @@ options:
     type: str
     choices: [stamp, full]
     default: stamp
+  environment:
+    description:
+      - Environment for the download, such as a proxy. It may hold secrets and is never logged.
+      - A task's own C(environment) would stand in the command line of the remote shell.
+    type: dict
+    default: {}
   progress_file:
     description:
       - A file that, during the work, says how far it is (phase, bytes done, bytes in all, rate, seconds
@@ -254,6 +260,7 @@ ARGUMENTS: dict[str, dict[str, t.Any]] = {
     "group": {"type": "str"},
     "verify": {"type": "str", "choices": ["stamp", "full"], "default": "stamp"},
     "progress_file": {"type": "path"},
+    "environment": {"type": "dict", "default": {}, "no_log": True},
 }
 
 
@@ -332,6 +339,8 @@ def main() -> None:
         mutually_exclusive=[("token", "token_file")],
         supports_check_mode=True,
     )
+    # urllib reads proxies here, and hf inherits them.
+    os.environ.update({name: str(value) for name, value in module.params["environment"].items()})
     try:
         request = build_request(module.params, module.check_mode)
         outcome = ensure(request, check=module.check_mode)

@@ -64,16 +64,13 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd import unit as systemd
 
 
-def _start(name: str, *, restart: bool, enable: bool) -> None:
-    """Bring the unit up as it stands on the disk now."""
+def _start(name: str, *, restart: bool) -> None:
+    """Bring the unit up as it stands on the disk now; whoever waits for its answers sees how it fares."""
     service = f"{name}.service"
-    commands = [["daemon-reload"], ["reset-failed", service]]
-    if enable:
-        commands.append(["enable", "--quiet", service])
-    commands.append(["restart" if restart else "start", service])
-    for command in commands:
+    start = ["restart" if restart else "start", "--no-block", service]
+    for command in (["daemon-reload"], ["reset-failed", service], start):
         must = command[0] != "reset-failed"  # it has nothing to reset in most runs
-        subprocess.run(["systemctl", *command], check=must, capture_output=True, text=True, timeout=900)
+        subprocess.run(["systemctl", *command], check=must, capture_output=True, text=True, timeout=120)
 
 
 def main() -> None:
@@ -86,12 +83,8 @@ def main() -> None:
     try:
         before = systemd.read(name)
         reason = systemd.why_restart(before, wanted)
-        enable = before.file_state != "enabled"
-        changed = bool(reason) or enable
         if reason and not module.check_mode:
-            _start(name, restart=before.active == "active", enable=enable)
-        elif enable and not module.check_mode:
-            subprocess.run(["systemctl", "enable", "--quiet", name], check=True, capture_output=True, timeout=60)
+            _start(name, restart=before.active == "active")
         after = before if module.check_mode else systemd.read(name)
     except subprocess.CalledProcessError as error:
         said = (error.stderr or error.stdout or "").strip()
@@ -99,7 +92,7 @@ def main() -> None:
     except subprocess.TimeoutExpired as error:
         module.fail_json(msg=f"{name}.service does not start: systemctl gave no answer in {error.timeout:.0f} s.")
     module.exit_json(
-        changed=changed,
+        changed=bool(reason),
         reason=reason,
         main_pid=after.main_pid,
         was_active=before.active in ("active", "activating"),

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 import urllib.error
 import urllib.request
@@ -14,10 +15,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import yaml
 from testinfra.host import Host
 
-from fleet.config import API_KEY, API_PORT, OLD_SERVICE
+from fleet.config import OLD_SERVICE
+from tests.fleet.control import INVENTORY
 
+CHOICES = yaml.safe_load((INVENTORY / "group_vars/sglang/main.yml").read_text())
+API_KEY: str = CHOICES["sglang_api_key"]
+API_PORT: int = CHOICES["sglang_port"]
 SERVICE = "sglang-qwen"
 SERVED_MODEL = "qwen3.5-397b-a17b"
 UNIT = f"/etc/systemd/system/{SERVICE}.service"
@@ -33,6 +39,11 @@ def address(host: Host) -> str:
 def name(host: Host) -> str:
     """A node's name in the inventory."""
     return str(host.ansible.get_variables()["inventory_hostname"])
+
+
+def limit(hosts: list[Host]) -> str:
+    """The option that limits a playbook to these nodes."""
+    return f"--limit={','.join(name(host) for host in hosts)}"
 
 
 def root(host: Host, command: str, *words: str) -> str:
@@ -112,17 +123,29 @@ def old_service_digest(host: Host) -> str:
     return root(host, f"sha256sum /etc/systemd/system/{OLD_SERVICE}.service").split()[0]
 
 
+# Everything on the node but: logs, what is large and mounted read-only in effect (the image's own), caches.
+_BEFORE_AND_AFTER = """
+find / -xdev \\( -path /usr -o -path /opt/kimi -o -path /var/log -o -path /root/.cache -o -path '/var/cache/llmfleet/*' \\
+    -o -path '/opt/sglang/releases/*/*/*' \\) -prune \\
+    -o -type d -printf '%p d %m %U:%G\\n' -o -printf '%p %y %m %U:%G %s %T@ %l\\n' | sort > {file}
+"""
+
+
 @contextmanager
 def nothing_changes(host: Host, *but: str) -> Iterator[None]:
-    """Fails the test if what serves, or any file outside of logs and of `but` (find patterns), is another afterwards."""
+    """Fails the test if another process serves afterwards, or if a file appeared, changed or went.
+
+    `but`: regular expressions of paths that may.
+    """
     before = serving(host)
-    root(host, f"touch {MARK}")
+    root(host, _BEFORE_AND_AFTER.format(file=f"{MARK}.before"))
     try:
         yield
-        skipped = ["/var/log/*", "/root/.cache/*", *but]
-        words = " ".join(f"-not -path '{pattern}'" for pattern in skipped)
-        found = root(host, f"find / -xdev -cnewer {MARK} {words} -not -type d").splitlines()
-        assert found == [], f"changed on {name(host)}: {found[:20]}"
+        root(host, _BEFORE_AND_AFTER.format(file=f"{MARK}.after"))
+        rows = root(host, f"diff {MARK}.before {MARK}.after || true").splitlines()
+        rows += root(host, f"find /opt/sglang/releases -not -type d -newer {MARK}.before").splitlines()
+        found = [row for row in rows if row[:1] in "<>/"]
+        assert [row for row in found if not any(re.match(f"(?:[<>] )?{one}(?: |$)", row) for one in but)] == []
         assert serving(host) == before
     finally:
-        root(host, f"rm -f {MARK}")
+        root(host, f"rm -f {MARK}.before {MARK}.after")

@@ -8,17 +8,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import testinfra
 from testinfra.host import Host
-from tests.fleet.control import INVENTORY
-from tests.fleet.hosts import SERVICE, name
 
 from fleet.config import OLD_SERVICE
+from tests.fleet.control import INVENTORY
+from tests.fleet.hosts import SERVICE, name
 
 # What only looks comes first; then what changes something and puts it back.
 ORDER = ("deployed", "again", "installed", "bad_input", "proofs", "cutover_failure")
@@ -42,16 +42,16 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     """Show what the nodes of a failed test say about their services."""
     report: Any = yield
     if report.failed:
-        values = getattr(item, "funcargs", {}).values()
-        hosts = {
-            name(one): one
-            for value in values
-            for one in (value if isinstance(value, list) else [value])
-            if isinstance(one, Host)
-        }
+        hosts = {name(host): host for host in _hosts_in(getattr(item, "funcargs", {}).values())}
         for host in hosts.values():
             report.sections.append((f"services of {name(host)}", services_of(host)))
     return report
+
+
+def _hosts_in(values: Iterable[Any]) -> list[Host]:
+    """The nodes among a test's fixtures."""
+    flat = [one for value in values for one in (value if isinstance(value, list) else [value])]
+    return [one for one in flat if isinstance(one, Host)]
 
 
 def services_of(host: Host) -> str:
@@ -63,20 +63,17 @@ def services_of(host: Host) -> str:
             journal = host.run(f"journalctl --no-pager --lines=50 --unit={SERVICE}").stdout
     except (OSError, RuntimeError) as error:
         return f"the node does not answer: {error}"
-    return f"{status}\n{journal}"
-
-
-def _host(inventory_name: str, config: pytest.Config) -> Host:
-    return testinfra.get_host(f"ansible://{inventory_name}?ansible_inventory={config.option.ansible_inventory}")
+    return "\n".join(line[:300] for line in f"{status}\n{journal}".splitlines())
 
 
 @pytest.fixture(scope="session")
 def nodes(pytestconfig: pytest.Config) -> list[Host]:
-    """All nodes of the inventory."""
-    return list(testinfra.get_hosts(["ansible://sglang"], ansible_inventory=pytestconfig.option.ansible_inventory))
+    """All nodes (or those that `--hosts` names)."""
+    options = pytestconfig.option
+    return list(testinfra.get_hosts(options.hosts.split(","), ansible_inventory=options.ansible_inventory))
 
 
 @pytest.fixture(scope="session")
-def node3(pytestconfig: pytest.Config) -> Host:
-    """The node on which things are broken and mended again."""
-    return _host("node3", pytestconfig)
+def node(nodes: list[Host]) -> Host:
+    """The one node on which things are broken and mended again: the last."""
+    return nodes[-1]

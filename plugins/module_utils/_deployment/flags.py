@@ -1,7 +1,7 @@
 # Copyright (c) 2026 the llmfleet engineers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Launch arguments and environment variables: which may be set, and how a flag is spelled. Private to the collection."""
+"""Launch arguments and environment variables: which may be set, how a flag is spelled. Private to the collection."""
 
 from __future__ import annotations
 
@@ -39,36 +39,35 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def canonical(flag: str) -> str:
+    """Return the spelling that the collection uses for a flag: without dashes in front, and one of its synonyms."""
     name = flag.strip().lstrip("-").replace("_", "-")
     return _SPELLINGS.get(name, name)
 
 
-def argument_problems(arguments: dict[Any, Any]) -> list[str]:
+def argument_problems(where: str, arguments: dict[Any, Any]) -> list[str]:
+    """Return what is wrong with the flags that `where` sets, a sentence each."""
     problems: list[str] = []
     seen: dict[str, Any] = {}
     for given in arguments:
         flag = canonical(str(given))
         if not _FLAG.fullmatch(flag):
-            problems.append(f"sglang_arguments sets {given!r}, which is no name of a launch argument.")
+            problems.append(f"{where} sets {given!r}, which is no name of a launch argument.")
         elif flag in _OWN_FLAGS:
-            problems.append(f"sglang_arguments sets '{given}', which is the collection's own: use {_OWN_FLAGS[flag]}.")
+            problems.append(f"{where} sets '{given}', which is the collection's own: use {_OWN_FLAGS[flag]}.")
         elif flag in _SECRET_FLAGS:
-            problems.append(f"sglang_arguments sets '{given}', a secret that everybody on the host could read in argv.")
+            problems.append(f"{where} sets '{given}', a secret that everybody on the host could read in argv.")
         elif flag in seen:
-            problems.append(
-                f"sglang_arguments sets '{seen[flag]}' and '{given}', which are one flag: keep one of them."
-            )
+            problems.append(f"{where} sets '{seen[flag]}' and '{given}', which are one flag: keep one of them.")
         seen.setdefault(flag, given)
     return problems
 
 
-def environment_problems(option: str, environment: dict[Any, Any]) -> list[str]:
+def environment_problems(where: str, environment: dict[Any, Any]) -> list[str]:
+    """Return what is wrong with the environment variables that `where` sets, a sentence each."""
     problems: list[str] = []
     for name, value in environment.items():
         if not _VARIABLE.fullmatch(str(name)):
-            problems.append(f"{option} sets {name!r}, which is no name of an environment variable.")
+            problems.append(f"{where} sets {name!r}, which is no name of an environment variable.")
         elif isinstance(value, (dict, list, bool)):
-            problems.append(f"{option} sets {name} to {value!r}: give it as text, in quotes.")
+            problems.append(f"{where} sets {name} to {value!r}: give it as text, in quotes.")
     return problems
-
-

@@ -63,6 +63,7 @@ OPTIONS: dict[str, Option] = {
     "patch_sets": Option(list, ["sm120"], elements=str),
     "multimem_world_sizes": Option(list, [], elements=int, least=2, most=1024),
     "replaces": Option(list, [], elements=str),
+    "adopt": Option(list, [], elements=str),
     # where it serves
     "listen_host": _required(
         str, "set the address that clients reach this host by (0.0.0.0 only if you mean every interface)"
@@ -152,8 +153,8 @@ def _problem(name: str, option: Option, value: Any) -> str:
         return f"sglang_{name} has to be {_KINDS[int]} from {option.least} to {option.most}, not {value!r}."
     if option.pattern in (_GIT, _WEB) and _has_password(value):
         return (
-            f"sglang_{name} holds a password or token, which would be logged: take it out of the URL. Git takes one from "
-            "sglang_download_environment (GIT_CONFIG_COUNT …), the Hub from sglang_hub_token."
+            f"sglang_{name} holds a password or token, which would be logged: take it out of the URL. Git takes one "
+            "from sglang_download_environment (GIT_CONFIG_COUNT …), the Hub from sglang_hub_token."
         )
     if option.pattern and not option.pattern.fullmatch(value):
         return f"sglang_{name} is {value!r}, which is not allowed: {option.how or 'it has to be ' + option.meaning}."

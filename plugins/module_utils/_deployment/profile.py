@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment import versions
+from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment import flags, versions
 
 _TEXTS = ("name", "model", "instance", "served_model_name")
 _ROWS = {"arguments": "flag", "environment": "name"}
@@ -27,7 +27,7 @@ def problems(profile: dict[str, Any]) -> list[str]:
     for section, key in _ROWS.items():
         rows = profile.get(section)
         if isinstance(rows, list):
-            found += [f"{where}, {section}: {text}" for row in rows for text in _row_problems(row, key)]
+            found += [text for row in rows for text in _row_problems(f"{where}, {section},", row, key)]
         else:
             found.append(f"{where} has no list '{section}'.")
     smoke = profile.get("smoke")
@@ -44,11 +44,12 @@ def _prompt(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("messages"), list) and _text(value.get("expect"))
 
 
-def _row_problems(row: Any, key: str) -> list[str]:
+def _row_problems(where: str, row: Any, key: str) -> list[str]:
     if not isinstance(row, dict) or not _text(row.get(key)) or "value" not in row:
-        return [f"each row has a '{key}' and a 'value', and {row!r} has not."]
+        return [f"{where} has a row without '{key}' or 'value': {row!r}."]
     try:
         versions.check(str(row.get("versions", "")))
     except ValueError as error:
-        return [f"'{row[key]}': {error}."]
-    return []
+        return [f"{where} has a range for '{row[key]}' that cannot be read: {error}."]
+    problems = flags.argument_problems if key == "flag" else flags.environment_problems
+    return problems(where, {row[key]: row["value"]})

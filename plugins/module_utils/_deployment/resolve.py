@@ -11,6 +11,7 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment import
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.options import read
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.profile import problems as profile_problems
 
+
 class DeploymentError(ValueError):
     """The deployment cannot be resolved; `problems` holds every reason, a sentence each."""
 
@@ -52,20 +53,28 @@ def resolve(
     return _assemble(values, profile, [patch_sets[name] for name in values["patch_sets"]])
 
 
+def _services(names: list[str]) -> list[str]:
+    return list(dict.fromkeys(name.removesuffix(".service") for name in names))
+
+
 def _assemble(values: dict[str, Any], profile: dict[str, Any], sets: list[dict[str, Any]]) -> dict[str, Any]:
     served = values["served_model_name"] or profile["served_model_name"]
+    service = f"sglang-{profile['instance']}"
     checkpoint = profile["checkpoint"]
-    path = f"{values['models']}/{profile['name']}"
+    paths = {name: values[name].rstrip("/") for name in ("root", "models", "state", "cache")}
+    path = f"{paths['models']}/{profile['name']}"
     size = values["checkpoint_bytes"] or checkpoint["bytes"]
     return {
         "name": profile["instance"],
-        "service": f"sglang-{profile['instance']}",
+        "service": service,
         "profile": profile["name"],
         "model": profile["model"],
         "served_model_name": served,
-        "replaces": list(dict.fromkeys(name.removesuffix(".service") for name in values["replaces"])),
+        # An inventory lists every service on these GPUs; the one that is deployed is not in its own way.
+        "replaces": [name for name in _services(values["replaces"]) if name != service],
+        "adopt": service in _services(values["adopt"]),
         "users": {"service": values["user"], "build": values["build_user"]},
-        "paths": {name: values[name].rstrip("/") for name in ("root", "models", "state", "cache")},
+        "paths": paths,
         "listen": {"host": values["listen_host"], "port": values["port"]},
         "gpus": {**profile["gpus"], **values["gpus"]},
         "disk": {"root_bytes": values["root_free_bytes"], "models_bytes": size},
@@ -102,6 +111,10 @@ def _assemble(values: dict[str, Any], profile: dict[str, Any], sets: list[dict[s
         },
         "stop": {"timeout_seconds": values["stop_timeout"]},
     }
+
+
+def _service_names(names: list[str]) -> list[str]:
+    return [str(name).removesuffix(".service") for name in names]
 
 
 def _arguments(values: dict[str, Any], profile: dict[str, Any], served: str, path: str) -> dict[str, Any]:

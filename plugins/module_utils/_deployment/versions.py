@@ -4,7 +4,7 @@
 """SGLang versions and the ranges that a model profile is keyed by. Private to the collection.
 
 A release is three numbers and at most one `.postN` (0.5.10.post1), as every release from 0.4.6 to 0.5.23 is. What comes
-before a release (0.5.24rc1) counts as that release, and what comes after one (0.5.23-14-g1a2b3c4, as `git describe` says)
+before a release (0.5.24rc1) counts as that release, and what comes after one (0.5.23-14-g1a2b3c4, from `git describe`)
 as the one before: a range in a profile is about renamed flags, and this is where they are renamed.
 """
 

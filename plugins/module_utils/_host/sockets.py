@@ -10,11 +10,12 @@ import ipaddress
 import os
 import socket
 import struct
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from .proc import PROC, Process
 
+ESTABLISHED = "01"
 LISTEN = "0A"
 
 
@@ -79,14 +80,28 @@ def conflicts(listener: Listener, address: str) -> bool:
 
 def read_listeners(ports: Collection[int] | None = None, proc: str = PROC) -> list[Listener]:
     """The listening sockets (of these ports only, if any are given), owners not yet looked up."""
-    found: list[Listener] = []
+    found = [listener for text in _tables(proc) for listener in parse_listeners(text)]
+    return [listener for listener in found if ports is None or listener.port in ports]
+
+
+def _tables(proc: str) -> Iterator[str]:
     for name in ("tcp", "tcp6"):
         try:
             with open(f"{proc}/net/{name}", encoding="ascii") as handle:
-                found += parse_listeners(handle.read())
+                yield handle.read()
         except OSError:
             continue
-    return [listener for listener in found if ports is None or listener.port in ports]
+
+
+def parse_established(text: str) -> list[int]:
+    """The local port of each established connection in a text of /proc/net/tcp or /proc/net/tcp6."""
+    rows = (line.split() for line in text.splitlines()[1:])
+    return [int(row[1].rpartition(":")[2], 16) for row in rows if len(row) >= 10 and row[3] == ESTABLISHED]
+
+
+def count_established(ports: Collection[int], proc: str = PROC) -> int:
+    """How many connections to these local ports are open now."""
+    return sum(port in ports for text in _tables(proc) for port in parse_established(text))
 
 
 def with_owners(listeners: Iterable[Listener], processes: dict[int, Process], proc: str = PROC) -> list[Listener]:

@@ -11,16 +11,21 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Callable
 
-from . import systemd
+from . import leftovers, segments, systemd
+from .belongs import processes_of
 from .command import Runner, run
+from .drain import Drain
 from .gpu import Reading, read_gpus, unexplained
-from .proc import PROC, Process, descendants, environment, read_processes
+from .proc import PROC, Process, read_processes
+from .segments import SHM, Segment
 from .sockets import Listener, conflicts, read_listeners, with_owners
 from .systemd import SystemdError, Unit
 
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 1.0
 GPU_QUERY_TIMEOUT = 30.0
+# Seconds until a killed process has given everything back.
+KILL_GRACE = 30.0
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,10 @@ class Request:
     address: str = ""
     tolerate: tuple[str, ...] = ()
     timeout: float = 300
+    drain_timeout: float = 0
+    kill: bool = True
+    kill_leftovers: bool = False
+    clean_shm: bool = True
     disable: bool = False
     gpus: bool = True
     gpu_timeout: float = 120
@@ -44,8 +53,10 @@ class Machine:
 
     run: Runner = run
     proc: str = PROC
+    shm: str = SHM
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
+    send: Callable[[Process, int], bool] = leftovers.send
 
 
 @dataclass(frozen=True)
@@ -56,6 +67,7 @@ class Look:
     processes: tuple[Process, ...] = ()
     listeners: tuple[Listener, ...] = ()
     gpus: Reading | None = None
+    others: tuple[str, ...] = ()
 
     def as_dict(self, pids: Iterable[int]) -> dict[str, Any]:
         """The look as a module returns it, with the GPU memory of these pids."""
@@ -78,13 +90,17 @@ class Report:
     after: dict[str, Any] = field(default_factory=dict)
     stopped: bool = False
     disabled: bool = False
+    reset: bool = False
     seconds: float = 0.0
+    drain: dict[str, Any] = field(default_factory=dict)
+    killed: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
     held: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     @property
     def changed(self) -> bool:
-        return self.stopped or self.disabled
+        return self.stopped or self.disabled or self.reset or bool(self.killed or self.removed)
 
 
 class CannotStop(Exception):
@@ -98,28 +114,82 @@ def stop(request: Request, machine: Machine, check_mode: bool = False) -> Report
     wrong afterwards is told by the report, so that the caller knows that the service was stopped.
     """
     began = machine.clock()
-    if check_mode:
-        request = replace(request, gpu_timeout=0)
     before, recorded = _look_first(request, machine)
-    report = Report(before=before.as_dict({pid for pid, _start in recorded}))
-    running = not before.unit.stopped or bool(before.processes)
-    report.stopped = running
+    report = Report(before=before.as_dict({pid for pid, _start in recorded}), warnings=list(before.others))
+    report.stopped = not before.unit.stopped
     report.disabled = request.disable and before.unit.enabled
-    if not running:
-        _prove(request, machine, report, recorded, wait=False, gpus=_gpus_must_be_free(request, machine))
-    elif not check_mode:
-        systemd.order(machine.run, ["stop", "--no-block"], request.name)
-    refused = "" if check_mode or not report.disabled else _disable(request, machine)
-    if running and not check_mode:
-        _prove(request, machine, report, recorded, wait=True, gpus=request.gpus)
-    if refused:
-        report.disabled = False
-        report.held.append(refused)
+    report.reset = before.unit.failed
+    if check_mode:
+        _foresee(request, machine, report, before, recorded)
+    else:
+        _carry_out(request, machine, report, before, recorded)
     report.warnings += _triggers(before.unit, machine)
     if before.gpus and before.gpus.status == "missing":
         report.warnings.append("there is no nvidia-smi on this host: nothing is proven about GPU memory")
     report.seconds = round(machine.clock() - began, 2)
     return report
+
+
+def _foresee(request: Request, machine: Machine, report: Report, before: Look, recorded: set[tuple[int, int]]) -> None:
+    """Check mode: what is held although there is nothing to stop, and who would be killed."""
+    if report.stopped:
+        return
+    if before.processes and request.kill_leftovers:
+        report.killed = [process.describe() for process in before.processes]
+        return
+    gpus = _gpus_must_be_free(request, machine)
+    _Proof(replace(request, gpu_timeout=0), machine, report, recorded).look(wait=False, gpus=gpus)
+
+
+def _carry_out(
+    request: Request, machine: Machine, report: Report, before: Look, recorded: set[tuple[int, int]]
+) -> None:
+    # Looked at while its processes live: afterwards nobody can tell whose a segment was.
+    shared = segments.owned(before.processes, machine.proc, machine.shm) if request.clean_shm else []
+    if report.stopped:
+        report.drain = _drain(request, machine, before, recorded)
+        systemd.order(machine.run, ["stop", "--no-block"], request.name)
+    refused = _disable(request, machine) if report.disabled else ""
+    gpus = request.gpus if report.stopped or before.processes else _gpus_must_be_free(request, machine)
+    proof = _Proof(request, machine, report, recorded)
+    proof.look(wait=report.stopped or bool(before.processes), gpus=gpus)
+    if refused:
+        report.disabled = False
+        report.held.append(refused)
+    _clean(machine, report, shared)
+    report.reset = _reset(request, machine, report)
+
+
+def _drain(request: Request, machine: Machine, before: Look, recorded: set[tuple[int, int]]) -> dict[str, Any]:
+    """Let requests in flight end; empty if that was not asked for, or nothing of it serves the ports."""
+    pids = {pid for pid, _start in recorded}
+    ports = sorted({one.port for one in before.listeners if one.pid in pids and one.port in request.ports})
+    if request.drain_timeout <= 0 or not ports:
+        return {}
+    host = next(one.address for one in before.listeners if one.port in ports and one.pid in pids)
+    host = {"0.0.0.0": request.address or "127.0.0.1", "::": request.address or "::1"}.get(host, host)
+    return Drain(ports, host, machine.clock, machine.sleep, machine.proc).wait(request.drain_timeout)
+
+
+def _clean(machine: Machine, report: Report, shared: list[Segment]) -> None:
+    """Remove the segments that only processes held which are proven dead now."""
+    if report.after.get("processes"):
+        return
+    gone, problems = segments.remove(segments.stale(shared, machine.proc))
+    report.removed = [one.describe() for one in gone]
+    report.warnings += problems
+
+
+def _reset(request: Request, machine: Machine, report: Report) -> bool:
+    """Forget a failure, so that neither a start limit nor the state "failed" stands in the way of a later start."""
+    if report.after.get("unit", {}).get("active") != "failed":
+        return False
+    try:
+        systemd.order(machine.run, ["reset-failed"], request.name)
+    except SystemdError as error:
+        report.warnings.append(f"its failure could not be reset: {error}")
+        return False
+    return True
 
 
 def _disable(request: Request, machine: Machine) -> str:
@@ -134,7 +204,7 @@ def _disable(request: Request, machine: Machine) -> str:
 def _look_first(request: Request, machine: Machine) -> tuple[Look, set[tuple[int, int]]]:
     unit = systemd.show(machine.run, request.name)
     processes = read_processes(machine.proc)
-    ours = _processes_of(unit, processes, set(), machine.proc)
+    ours = processes_of(unit, processes, set(), machine.proc)
     gpus = read_gpus(machine.run, GPU_QUERY_TIMEOUT) if request.gpus else None
     if gpus and gpus.status in ("hung", "failed"):
         raise CannotStop(
@@ -144,26 +214,20 @@ def _look_first(request: Request, machine: Machine) -> tuple[Look, set[tuple[int
     pids = {process.pid for process in ours}
     listeners = [one for one in with_owners(read_listeners(None, machine.proc), processes, machine.proc)]
     held = tuple(one for one in listeners if one.pid in pids or one.port in request.ports)
-    return Look(unit, ours, held, gpus), {process.key for process in ours}
+    others = _others(gpus, pids, processes, _tolerated(request)) if gpus else ()
+    return Look(unit, ours, held, gpus, others), {process.key for process in ours}
 
 
-def _processes_of(
-    unit: Unit, processes: dict[int, Process], recorded: set[tuple[int, int]], proc: str
-) -> tuple[Process, ...]:
-    """Everything that belongs to the unit and still lives.
-
-    Its control group, what descends from its main process, and what carries its invocation's id in the
-    environment: a worker that was moved to another control group and lost its parent is still found by that.
-    """
-    pids = descendants([unit.main_pid] if unit.main_pid else [], processes)
-    for process in processes.values():
-        if process.key in recorded or process.unit == unit.name or _invoked_by(unit, process, proc):
-            pids.add(process.pid)
-    return tuple(processes[pid] for pid in sorted(pids) if not processes[pid].gone)
-
-
-def _invoked_by(unit: Unit, process: Process, proc: str) -> bool:
-    return bool(unit.invocation) and environment(process.pid, proc).get("INVOCATION_ID") == unit.invocation
+def _others(gpus: Reading, pids: set[int], processes: dict[int, Process], tolerated: set[str]) -> tuple[str, ...]:
+    """Who else is on the cards: named, never touched."""
+    rows = []
+    for one in gpus.processes:
+        process = processes.get(one.pid)
+        if one.pid in pids or (process and process.unit in tolerated):
+            continue
+        who = process.describe() if process else f"pid {one.pid} ({one.name})"
+        rows.append((one.uuid, f"{one.amount} held by {who}, which is not of this service and was left alone"))
+    return tuple(f"{cards}: {words}" for cards, words in gpus.by_cards(rows))
 
 
 def _gpus_must_be_free(request: Request, machine: Machine) -> bool:
@@ -171,55 +235,83 @@ def _gpus_must_be_free(request: Request, machine: Machine) -> bool:
     return request.gpus and all(systemd.show(machine.run, name).stopped for name in request.tolerate)
 
 
-def _prove(
-    request: Request,
-    machine: Machine,
-    report: Report,
-    recorded: set[tuple[int, int]],
-    wait: bool,
-    gpus: bool,
-) -> None:
-    """Look until nothing is held any more, or the time is up; the last look goes into the report."""
-    deadline = machine.clock() + (request.timeout if wait else 0)
-    settled: float | None = None
-    pause = FIRST_PAUSE
-    while True:
-        try:
-            look = _look_again(request, machine, recorded)
-            report.held = _held(look)
-            if not report.held and gpus:
-                settled = settled if settled is not None else machine.clock()
-                deadline = settled + request.gpu_timeout
-                look = replace(look, gpus=read_gpus(machine.run, GPU_QUERY_TIMEOUT))
-                report.held = _held_on_gpus(look, request, {pid for pid, _start in recorded})
-            report.after = look.as_dict({pid for pid, _start in recorded})
-        except SystemdError as error:
-            # Its bus may be away for a moment; the stop has been ordered, and goes on.
-            report.held = [str(error)]
-        if not report.held or machine.clock() >= deadline:
-            break
-        machine.sleep(min(pause, max(0.0, deadline - machine.clock())))
-        pause = min(pause * 1.5, LONGEST_PAUSE)
+class _Proof:
+    """Looks until nothing is held any more, or the time is up; the last look goes into the report."""
+
+    def __init__(self, request: Request, machine: Machine, report: Report, recorded: set[tuple[int, int]]) -> None:
+        self._request = request
+        self._machine = machine
+        self._report = report
+        self._recorded = recorded
+        self._leftovers = leftovers.LeftOvers(machine.clock, machine.send)
+
+    def look(self, wait: bool, gpus: bool) -> None:
+        """Look once, or until the time is up (`wait`); with `gpus`, memory has to be free too, within its own time."""
+        request, machine, report = self._request, self._machine, self._report
+        deadline = machine.clock() + (request.timeout if wait else 0)
+        settled: float | None = None
+        killed = not (wait and request.kill)
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                look = self._look_again()
+                report.held = _held(look)
+                if wait and look.unit.stopped and request.kill_leftovers:
+                    self._leftovers.end(look.processes)
+                if not report.held and gpus:
+                    settled = settled if settled is not None else machine.clock()
+                    deadline = settled + request.gpu_timeout
+                    look = replace(look, gpus=read_gpus(machine.run, GPU_QUERY_TIMEOUT))
+                    report.held = _held_on_gpus(look, request, self._pids)
+                report.after = look.as_dict(self._pids)
+                if machine.clock() >= deadline and not killed and not look.unit.stopped:
+                    killed = True
+                    deadline = machine.clock() + KILL_GRACE
+                    self._kill(look.unit)
+            except SystemdError as error:
+                # Its bus may be away for a moment; the stop has been ordered, and goes on.
+                report.held = [str(error)]
+            if not report.held or machine.clock() >= deadline:
+                break
+            machine.sleep(min(pause, max(0.0, deadline - machine.clock())))
+            pause = min(pause * 1.5, LONGEST_PAUSE)
+        report.killed += self._leftovers.killed
+        _say_how_it_ended(report)
+
+    @property
+    def _pids(self) -> set[int]:
+        return {pid for pid, _start in self._recorded}
+
+    def _kill(self, unit: Unit) -> None:
+        """What its unit allows (TimeoutStopSec=infinity) is longer than what the caller does."""
+        systemd.order(self._machine.run, ["kill", "--signal=SIGKILL"], unit.name)
+        self._report.killed.append(f"{unit.name}, by SIGKILL")
+        self._report.warnings.append(
+            f"{unit.name} had not stopped after {self._request.timeout:g} s and was killed, with what it was doing"
+        )
+
+    def _look_again(self) -> Look:
+        request, machine = self._request, self._machine
+        unit = systemd.show(machine.run, request.name)
+        processes = read_processes(machine.proc)
+        ours = processes_of(unit, processes, self._recorded, machine.proc)
+        # What the service started since the last look belongs to the proof too.
+        self._recorded |= {process.key for process in ours}
+        sockets = [one for one in read_listeners(request.ports, machine.proc) if conflicts(one, request.address)]
+        owned = with_owners(sockets, processes, machine.proc)
+        return Look(unit, ours, tuple(one for one in owned if one.unit not in _tolerated(request)))
+
+
+def _tolerated(request: Request) -> set[str]:
+    return {systemd.unit_name(name) for name in request.tolerate}
+
+
+def _say_how_it_ended(report: Report) -> None:
     unit = report.after.get("unit", {})
     if unit.get("active") == "failed":
         report.warnings.append(
             f"{unit['name']} ended as failed (result {unit['result']}, status {unit['exit_status']})"
         )
-
-
-def _look_again(request: Request, machine: Machine, recorded: set[tuple[int, int]]) -> Look:
-    unit = systemd.show(machine.run, request.name)
-    processes = read_processes(machine.proc)
-    ours = _processes_of(unit, processes, recorded, machine.proc)
-    # What the service started since the last look belongs to the proof too.
-    recorded |= {process.key for process in ours}
-    sockets = [one for one in read_listeners(request.ports, machine.proc) if conflicts(one, request.address)]
-    owned = with_owners(sockets, processes, machine.proc)
-    return Look(unit, ours, tuple(one for one in owned if one.unit not in _tolerated(request)))
-
-
-def _tolerated(request: Request) -> set[str]:
-    return {systemd.unit_name(name) for name in request.tolerate}
 
 
 def _held(look: Look) -> list[str]:

@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+import time
 from dataclasses import dataclass
 
 from .command import Outcome, Runner
@@ -27,7 +29,10 @@ PROPERTIES = (
     "TimeoutStopUSec",
     "TriggeredBy",
     "Job",
+    "InactiveExitTimestampMonotonic",
 )
+
+LONGEST_LINE = 2000
 
 NAME = re.compile(r"[A-Za-z0-9:_.@\\-]+")
 
@@ -55,6 +60,8 @@ class Unit:
     stop_timeout: str = ""
     triggered_by: tuple[str, ...] = ()
     job: str = ""
+    started: float = 0.0
+    """When it last left the inactive state, in seconds since boot; 0 if it never did."""
 
     @property
     def exists(self) -> bool:
@@ -64,6 +71,10 @@ class Unit:
     @property
     def stopped(self) -> bool:
         return self.active in ("inactive", "failed") and not self.job
+
+    @property
+    def failed(self) -> bool:
+        return self.active == "failed"
 
     @property
     def enabled(self) -> bool:
@@ -97,6 +108,7 @@ def parse_show(name: str, text: str) -> Unit:
         stop_timeout=values.get("TimeoutStopUSec", ""),
         triggered_by=tuple(values.get("TriggeredBy", "").split()),
         job="" if values.get("Job", "") in ("", "0") else values["Job"],
+        started=_number(values.get("InactiveExitTimestampMonotonic", "")) / 1e6,
     )
 
 
@@ -117,15 +129,24 @@ def order(run: Runner, verb: list[str], name: str, timeout: float = 60) -> None:
     )
 
 
-def journal(run: Runner, unit: Unit, lines: int, timeout: float = 20) -> list[str]:
+def journal(run: Runner, unit: Unit, lines: int, since: float = 0.0, timeout: float = 20) -> list[str]:
     """The last lines that the unit logged, long ones cut; empty if there are none or they cannot be read.
+
+    since: seconds since boot before which nothing counts; 0 asks for the last lines, however old.
 
     Asked for by unit and not by invocation: the last words of a process that dies at once reach the journal
     without its invocation's id.
     """
-    base = ["journalctl", "--no-pager", "--quiet", "--output=cat", f"--lines={lines}"]
-    outcome = run([*base, f"--unit={unit.name}"], timeout)
-    return [line[:400] for line in outcome.stdout.splitlines()] if outcome.ok else []
+    asked = ["journalctl", "--no-pager", "--quiet", "--output=cat", f"--lines={lines}"]
+    if since:
+        asked.append(f"--since=@{_epoch(since)}")
+    outcome = run([*asked, f"--unit={unit.name}"], timeout)
+    return [line[:LONGEST_LINE] for line in outcome.stdout.splitlines()] if outcome.ok else []
+
+
+def _epoch(since: float) -> int:
+    """Seconds since boot as seconds since 1970, rounded down, since the journal is asked by whole seconds."""
+    return math.floor(time.time() - time.monotonic() + since)
 
 
 def _check(outcome: Outcome, what: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,15 +24,16 @@ def digest(value: Any) -> str:
 
 
 def lock_entries(lock: str) -> list[str]:
-    """Return what a lock pins, as `name==version sha256:…` lines: names, versions and digests, never a URL."""
+    """Return what a lock pins, as `name==version sha256:…` lines: names, versions, markers and digests, never a URL."""
     entries: list[str] = []
-    for line in lock.replace("\\\n", " ").splitlines():
-        text = line.split(" #")[0].strip()
-        if not text or text.startswith(("#", "--")):
+    for line in re.sub(r"\\\r?\n", " ", lock).splitlines():
+        text = re.sub(r"(^|\s)#.*", "", line).strip()
+        if not text or text.startswith("-"):
             continue
-        requirement, *options = text.split()
-        hashes = sorted(option.removeprefix("--hash=") for option in options if option.startswith("--hash="))
-        entries.append(" ".join([requirement, *hashes]))
+        hashes = sorted(re.findall(r"\s--hash[= ](\S+)", text))
+        requirement = re.sub(r"\s--hash[= ]\S+", "", text)
+        requirement = re.sub(r"\s*@\s*\S+", "", requirement)  # where it is had from
+        entries.append(" ".join([*requirement.split(), *hashes]))
     return sorted(entries)
 
 
@@ -65,22 +67,28 @@ def release_id(version: str, parts: Mapping[str, Any]) -> str:
 
 
 def read_record(folder: Path) -> dict[str, Any] | None:
-    """Return a finished release's record; None when the folder is debris or not there."""
+    """Return a finished release's record; None when the folder is debris or not there.
+
+    Raises OSError when the record is there and cannot be read, for then nothing is known and nothing may be removed.
+    """
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
     return record if isinstance(record, dict) and record.get("id") == folder.name else None
 
 
 def debris(releases: Path) -> list[Path]:
-    """Return the folders of `releases` that never became a release."""
+    """Return the folders of `releases` that never became a release; a link to one is none."""
     if not releases.is_dir():
         return []
-    return sorted(path for path in releases.iterdir() if path.is_dir() and read_record(path) is None)
+    folders = [path for path in releases.iterdir() if path.is_dir() and not path.is_symlink()]
+    return sorted(path for path in folders if read_record(path) is None)
 
 
 def remove_debris(folder: Path) -> None:
-    """Remove what a build that died left at `folder`; a finished release is never touched."""
-    if folder.exists() and read_record(folder) is None:
+    """Remove what a build that died left at `folder`; a finished release is never touched. Raises OSError."""
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink()
+    elif folder.exists() and read_record(folder) is None:
         shutil.rmtree(folder)

@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release.redact import redact
+
 
 class PackageError(RuntimeError):
     """pip or uv failed; the message says what was run and what it said, without passwords."""
@@ -47,19 +49,21 @@ class PackageSource:
             values["PIP_INDEX_URL"] = values["UV_DEFAULT_INDEX"] = self.index_url
         if self.index_url.startswith("http://"):
             values["PIP_TRUSTED_HOST"] = urlsplit(self.index_url).netloc.rpartition("@")[2]
-        if self.offline:
-            values["PIP_CONFIG_FILE"] = os.devnull
+        if self.offline or self.index_url:
+            values["PIP_CONFIG_FILE"] = os.devnull  # it may name further sources
         if self.offline and not self.index_url:
             values["UV_OFFLINE"] = values["PIP_NO_INDEX"] = "1"
         return {**values, **{name: str(value) for name, value in self.environment.items()}}
 
     def redact(self, text: str) -> str:
         """Return `text` without the passwords that the source holds."""
-        for url in (self.index_url, *self.environment.values()):
-            password = urlsplit(str(url)).password if "://" in str(url) else None
-            if password:
-                text = text.replace(password, "***")
-        return text
+        return redact(text, [self.index_url, *(str(value) for value in self.environment.values())])
+
+    def complete(self, inherited: Mapping[str, str]) -> dict[str, str]:
+        """Return the whole environment for pip and uv: what is inherited, without a say in where packages come from."""
+        given = self.offline or self.index_url
+        kept = {name: value for name, value in inherited.items() if not (given and name.startswith(("PIP_", "UV_")))}
+        return {**kept, **self.variables()}
 
 
 def run(command: Sequence[str], source: PackageSource, *, timeout: float = 7200) -> str:
@@ -72,7 +76,7 @@ def run(command: Sequence[str], source: PackageSource, *, timeout: float = 7200)
             timeout=timeout,
             check=False,
             cwd="/",
-            env={**os.environ, **source.variables()},
+            env=source.complete(os.environ),
         )
     except FileNotFoundError as error:
         raise PackageError(f"{command[0]} is not there") from error

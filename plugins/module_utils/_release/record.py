@@ -21,9 +21,12 @@ import torch, sgl_kernel, sglang, sglang.launch_server
 names = json.loads(sys.argv[1])
 origins = {name: getattr(importlib.util.find_spec(name), "origin", None) for name in names}
 packages = sorted(f"{d.name}=={d.version}" for d in importlib.metadata.distributions())
-print("\\n" + json.dumps({"sglang": sglang.__file__, "origins": origins, "torch": torch.__version__,
+print("\\nLLMFLEET-FOUND " + json.dumps({"sglang": sglang.__file__, "origins": origins, "torch": torch.__version__,
     "cuda": torch.version.cuda, "python": platform.python_version(), "packages": packages}))
 """
+
+
+_MARK = "LLMFLEET-FOUND "
 
 
 class ImportFailed(RuntimeError):
@@ -47,22 +50,12 @@ def probe(folder: Path, patched: list[Path], environment: Mapping[str, str]) -> 
     """Import the engine in the release's venv. Raises ImportFailed when it is not this release that is imported.
 
     patched: files below FOLDER/src/python whose modules must be the ones that are imported.
+    environment: variables for the import, over the caller's own. Raises OSError when there is no interpreter to ask.
     """
     root = folder / "src" / "python"
     names = {module_name(root, path): path for path in patched}
-    done = subprocess.run(
-        [str(folder / "venv" / "bin" / "python"), "-c", _PROBE, json.dumps(sorted(names))],
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-        cwd=str(folder),
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **environment},
-    )
-    if done.returncode:
-        raise ImportFailed(f"the release does not import: {done.stderr.strip()[-2000:]}")
-    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    if not Path(found["sglang"]).is_relative_to(root):
+    found = _ask(folder, sorted(names), environment)
+    if not found["sglang"] or not Path(found["sglang"]).resolve().is_relative_to(root.resolve()):
         raise ImportFailed(f"sglang is imported from {found['sglang']}, not from {root}")
     for name, path in names.items():
         origin = found["origins"][name]
@@ -71,13 +64,38 @@ def probe(folder: Path, patched: list[Path], environment: Mapping[str, str]) -> 
     return found
 
 
+def _ask(folder: Path, names: list[str], environment: Mapping[str, str]) -> dict[str, Any]:
+    """Run the probe in the release's interpreter and return its answer."""
+    try:
+        done = subprocess.run(
+            [str(folder / "venv" / "bin" / "python"), "-c", _PROBE, json.dumps(names)],
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+            cwd=str(folder),
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **environment},
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ImportFailed(f"importing the release took longer than {error.timeout:.0f} s") from error
+    answers = [line for line in done.stdout.splitlines() if line.startswith(_MARK)]  # the engine prints too
+    if done.returncode or not answers:
+        raise ImportFailed(f"the release does not import: {(done.stderr or done.stdout).strip()[-2000:]}")
+    found: dict[str, Any] = json.loads(answers[-1][len(_MARK) :])
+    return found
+
+
 def write_record(folder: Path, record: Mapping[str, Any]) -> None:
     """Write release.json last and atomically: with it, and not before, the folder is a release."""
     text = json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=".release.")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.chmod(temporary, 0o644)
-    os.replace(temporary, folder / "release.json")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, folder / "release.json")
+    except OSError:
+        os.unlink(temporary)
+        raise

@@ -10,6 +10,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release.redact import redact_urls
+
 # Git must neither ask for a password nor read the configuration of whoever runs it.
 _QUIET = {
     "GIT_TERMINAL_PROMPT": "0",
@@ -26,6 +28,7 @@ class GitError(RuntimeError):
 def run_git(arguments: list[str], *, timeout: float = 3600, environment: dict[str, str] | None = None) -> str:
     """Run git and return its standard output. Raises GitError with Git's last words."""
     command = ["git", *arguments]
+    shown = redact_urls(f"`{' '.join(command)}`")
     try:
         done = subprocess.run(
             command,
@@ -38,11 +41,17 @@ def run_git(arguments: list[str], *, timeout: float = 3600, environment: dict[st
     except FileNotFoundError as error:
         raise GitError("git is not installed on this host") from error
     except subprocess.TimeoutExpired as error:
-        raise GitError(f"`{' '.join(command)}` took longer than {timeout:.0f} s") from error
+        raise GitError(f"{shown} took longer than {timeout:.0f} s") from error
     except subprocess.CalledProcessError as error:
-        said = (error.stderr or error.stdout or "").strip().splitlines()
-        raise GitError(f"`{' '.join(command)}` failed: {said[-1] if said else error.returncode}") from error
+        raise GitError(f"{shown} failed: {_last_words(error)}") from error
     return done.stdout
+
+
+def _last_words(error: subprocess.CalledProcessError) -> str:
+    """What Git says is wrong: its `fatal:` or `error:` line, for advice may follow it."""
+    lines = [line.strip() for line in (error.stderr or error.stdout or "").splitlines() if line.strip()]
+    fatal = [line for line in lines if line.startswith(("fatal:", "error:"))]
+    return redact_urls((fatal or lines or [f"exit status {error.returncode}"])[-1])
 
 
 def has_commit(mirror: Path, commit: str) -> bool:

@@ -106,7 +106,9 @@ def commit(tree: Tree, changes: dict[str, Change], record: Record) -> None:
         except BaseException:
             _roll_back(tree, journal)
             raise
-        _remove(path)
+        with contextlib.suppress(OSError):
+            # all is done; a journal that stays is removed by the next run
+            _remove(path)
     except OSError as exc:
         raise SourceError(f"cannot write below {tree.folder}: {exc.strerror}: {exc.filename}") from exc
     for name in changes:
@@ -120,6 +122,9 @@ def recover(tree: Tree, check: bool) -> list[str]:
     :raises SourceError: it cannot be done.
     """
     path = os.path.join(tree.folder, journal_name(tree))
+    for name in (path, os.path.join(tree.folder, Record.name(tree))) if not check else ():
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{name}.tmp")
     try:
         with open(path, encoding="utf-8") as stream:
             journal = json.load(stream)
@@ -130,10 +135,11 @@ def recover(tree: Tree, check: bool) -> list[str]:
         raise SourceError(f"the journal {path} cannot be read ({exc}); restore or remove it") from exc
     found = {name: _digest_or_none(tree, name) for name in files}
     if all(found[name] == files[name]["after"] for name in files):
+        complete = Record.load(tree).to_data() == journal["record"]
         if not check:
             _write_record(tree, Record.from_data(journal["record"]))
             _clean(tree, journal)
-        return ["an earlier run was killed after its last file; its record was completed"]
+        return [] if complete else ["an earlier run was killed after its last file; its record was completed"]
     lines = []
     for name, entry in files.items():
         if found[name] == entry["after"] and entry["after"] != entry["before"]:
@@ -259,9 +265,9 @@ def _sync_folder(path: str) -> None:
 def _drop_stale_cache(path: str) -> None:
     """Remove compiled files that Python would take for those of the new source."""
     folder, name = os.path.split(path)
-    status = os.stat(path)
     for cached in glob.glob(os.path.join(glob.escape(folder), "__pycache__", f"{glob.escape(name[:-3])}.*.pyc")):
         with contextlib.suppress(OSError):
+            status = os.stat(path)
             with open(cached, "rb") as stream:
                 header = stream.read(16)
             if len(header) == 16:

@@ -198,14 +198,14 @@ def plan(target: DictTarget, what: DictEntry, expected: ast.Module) -> list[Spli
     same, _parent = twin(expected, node)
     same.keys.append(expression(what.key, "key"))
     same.values.append(wanted)
+    last = node.keys[-1] or node.values[-1] if node.keys else node
+    if what.value is not None:
+        indent = source.indent(source.start(last)) or source.indent(source.start(target.statement)) or ""
+        text = newline.join(line if not at else indent + line for at, line in enumerate(text.split("\n")))
     if not node.keys:
         return _first_entry(source, node, f"{what.key}: {text}", newline)
-    start = source.start(node.keys[-1] or node.values[-1])
     end, comma = element_end(source.text, source.end(node.values[-1]), "}")
-    if what.value is not None:
-        indent = source.indent(start) or source.indent(source.start(target.statement)) or ""
-        text = newline.join([line if not at else indent + line for at, line in enumerate(text.splitlines())])
-    return insert_element(source, start, end, comma, f"{what.key}: {text}", newline)
+    return insert_element(source, source.start(last), end, comma, f"{what.key}: {text}", newline)
 
 
 def _first_entry(source: SourceText, node: ast.Dict, entry: str, newline: str) -> list[Splice]:

@@ -89,6 +89,8 @@ def run(root: str, edits: Sequence[Edit], check: bool = False) -> Report:
             _Run(tree, edits, check, report).go()
     except SourceError as exc:
         report.failed = report.failed or str(exc)
+    except OSError as exc:
+        report.failed = report.failed or f"{exc.strerror or exc}: {exc.filename or root}"
     if report.failed:
         report.changed = bool(report.recovered)
         report.diff = []
@@ -241,7 +243,8 @@ class _Run:
         steps = self._steps(name, found)
         own = self.record.files.get(name)
         same = own is not None and len(steps) == len(own.edits)
-        if same and all(edit is None or (mine and edit.what.wanted() == mine.what.wanted()) for edit, mine in steps):
+        slots = {edit.id: slot_of(item.target, edit) for edit, (item, _mine) in zip(self.edits, found) if item.target}
+        if same and all(edit is None or (mine and _unchanged(edit, slots.get(edit.id), mine)) for edit, mine in steps):
             return
         if own is None and not steps:
             return
@@ -289,7 +292,7 @@ class _Run:
             if item.file != name and not (mine and mine[0] == name):
                 continue
             now = next((entry for entry in edits if entry.id == edit.id), None)
-            result.changed = result.changed or (now != mine[1] if mine else now is not None)
+            result.changed = result.changed or not _alike(now, mine[1] if mine else None)
             if item.target:
                 start, end = range_of(item.target)
                 for entry in edits:
@@ -322,6 +325,19 @@ class _Run:
             own = self.record.files.get(name)
             link = self.tree.links.get(name)
             self.report.files.append(FileResult(name, before, now, own.before if own else now, now != before, link))
+
+
+def _unchanged(edit: Edit, slot: str | None, mine: OwnEdit) -> bool:
+    """Say whether an edit of ours is as it is asked for now."""
+    return slot == mine.slot and edit.what.wanted() == mine.what.wanted()
+
+
+def _alike(one: OwnEdit | None, two: OwnEdit | None) -> bool:
+    """Say whether two edits (or their absence) come to the same text in the same place."""
+    if one is None or two is None:
+        return one is two
+    texts = [[splice.inserted for splice in edit.splices] for edit in (one, two)]
+    return one.slot == two.slot and texts[0] == texts[1]
 
 
 def _moved(own: OwnFile | None, edits: Sequence[OwnEdit], mine: OwnEdit) -> bool:

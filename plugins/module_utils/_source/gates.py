@@ -155,11 +155,12 @@ def plan_term(target: GateTarget, what: Gate, expected: ast.Module) -> list[Spli
 def _insert_operand(source: SourceText, node: ast.BoolOp, index: int, new: str) -> list[Splice]:
     text, values = source.text, node.values
     if index == 0:
-        end, _operator, _opened = _between(source, values[0], values[1])
+        end = _between(source, values[0], values[1])[0]
         return [insertion(end, f" or {new}")]
-    left_end, operator, opened = _between(source, values[index - 1], values[index])
+    left_end, operator, right, opened = _between(source, values[index - 1], values[index])
     end = close_parens(text, source.end(values[index]), opened)
-    gap = text[left_end : source.start(values[index])]
+    # a newline here, outside of the operands' own parentheses, means that others surround them all
+    gap = text[left_end:right]
     line_end = source.line_end(end)
     inline = "\n" not in gap.replace("\r", "\n") or "\\" in gap or not only_comment_follows(source, end)
     if inline or line_end >= len(text):
@@ -168,14 +169,17 @@ def _insert_operand(source: SourceText, node: ast.BoolOp, index: int, new: str) 
     indent = source.indent(operator)
     if indent is not None:
         return [insertion(line_end, f"{newline}{indent}or {new}")]
-    indent = source.indent(source.start(values[index])) or ""
+    indent = source.indent(right) or ""
     if end == line_end:
         return [insertion(end, f" or{newline}{indent}{new}")]
     return [insertion(end, " or"), insertion(line_end, f"{newline}{indent}{new}")]
 
 
-def _between(source: SourceText, left: ast.expr, right: ast.expr) -> tuple[int, int, int]:
-    """Return (end of the left operand with its parentheses, offset of the `or`, parentheses opened after it)."""
+def _between(source: SourceText, left: ast.expr, right: ast.expr) -> tuple[int, int, int, int]:
+    """Return (end of the left operand, offset of the `or`, start of the right operand, parentheses before that).
+
+    Parentheses belong to the operands that they surround.
+    """
     text = source.text
     at = end = source.end(left)
     while True:
@@ -187,11 +191,11 @@ def _between(source: SourceText, left: ast.expr, right: ast.expr) -> tuple[int, 
     operator, opened = at, 0
     if text[at : at + 2] != "or":
         raise SourceError("the operator of the gate was not found", source.name, left.lineno)
-    at = skip_blank(text, at + 2)
+    at = start = skip_blank(text, at + 2)
     while text[at] == "(" and at < source.start(right):
         opened += 1
         at = skip_blank(text, at + 1)
-    return end, operator, opened
+    return end, operator, start, opened
 
 
 def _replace(parent: ast.AST, old: ast.expr, new: ast.expr) -> None:

@@ -42,6 +42,10 @@ class Unit:
         return self.load not in ("not-found", "")
 
 
+def _number(text: str) -> int:
+    return int(text) if text.isdigit() else 0  # "[not set]" for a unit that was never loaded
+
+
 def parse_show(text: str, running_state: str | None = None) -> Unit:
     """Read the output of `systemctl show` (KEY=VALUE lines)."""
     values = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
@@ -50,10 +54,10 @@ def parse_show(text: str, running_state: str | None = None) -> Unit:
         active=values.get("ActiveState", ""),
         sub=values.get("SubState", ""),
         result=values.get("Result", ""),
-        main_pid=int(values.get("MainPID") or 0),
+        main_pid=_number(values.get("MainPID", "")),
         file_state=values.get("UnitFileState", ""),
         fragment=values.get("FragmentPath", ""),
-        restarts=int(values.get("NRestarts") or 0),
+        restarts=_number(values.get("NRestarts", "")),
         running_state=running_state,
     )
 

@@ -54,6 +54,14 @@ BODIES = {
         "return (\n        _is_sm90 or\n        _is_sm100 or\n        x\n    )",
         "return (\n        _is_sm90 or\n        _is_sm100 or _is_sm120 or\n        x\n    )",
     ),
+    "newline in an operand's own parentheses": (
+        "return _is_sm90 or (\n        _is_sm100)",
+        "return _is_sm90 or (\n        _is_sm100) or _is_sm120",
+    ),
+    "newline in the first one's parentheses": (
+        "return (\n        _is_sm90) or _is_sm100",
+        "return (\n        _is_sm90) or _is_sm100 or _is_sm120",
+    ),
     "continuation": (
         "return _is_sm90 \\\n        or _is_sm100",
         "return _is_sm90 \\\n        or _is_sm100 or _is_sm120",

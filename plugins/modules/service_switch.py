@@ -1,0 +1,121 @@
+#!/usr/bin/python
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: put a unit in force, in the place of others."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: service_switch
+short_description: Put a unit file in force and decide which service comes back after a reboot
+version_added: 0.1.0
+author: llmfleet engineers (@llmfleet)
+description:
+  - Writes a prepared unit to C(/etc/systemd/system), lets systemd read it, enables it and disables the services that it
+    takes the place of, at once, so that a power cut finds either the old order or the new one. Nothing is started or
+    stopped.
+  - A unit of that name which this collection did not make is refused, unless O(adopt) says otherwise. Its drop-ins
+    would act on the new unit, so they are taken away; M(llmfleet.sglang.host_snapshot) has kept them.
+attributes:
+  check_mode:
+    support: full
+    description: Runs in check mode and says what it would do, without doing it.
+  diff_mode:
+    support: full
+    description: Returns what changes as a diff.
+  idempotent:
+    support: full
+    description: A second run changes nothing.
+options:
+  name:
+    description: The service's name, without C(.service).
+    type: str
+    required: true
+  src:
+    description: The prepared unit file on the host.
+    type: path
+    required: true
+  disable:
+    description: The services that it takes the place of.
+    type: list
+    elements: str
+    default: []
+  adopt:
+    description: Whether a foreign unit of that name may be taken over.
+    type: bool
+    default: false
+"""
+
+EXAMPLES = r"""
+- name: Let the new service be the one that comes back
+  llmfleet.sglang.service_switch:
+    name: sglang-qwen
+    src: /var/lib/llmfleet/qwen/next/sglang-qwen.service
+    disable: [sglang-kimi]
+"""
+
+RETURN = r"""
+enabled:
+  description: Whether the service was enabled now.
+  returned: success
+  type: bool
+disabled:
+  description: The services that were disabled now.
+  returned: success
+  type: list
+  elements: str
+"""
+
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import units
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.units import File, UnitError, UnitFiles
+
+
+def _text(files: UnitFiles) -> str:
+    return files.unit.content.decode(errors="replace") if files.unit else ""
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "name": {"type": "str", "required": True},
+            "src": {"type": "path", "required": True},
+            "disable": {"type": "list", "elements": "str", "default": []},
+            "adopt": {"type": "bool", "default": False},
+        },
+        supports_check_mode=True,
+    )
+    name, src = module.params["name"], Path(module.params["src"])
+    before = UnitFiles.read(name)
+    if before.unit is not None and not before.ours and not module.params["adopt"]:
+        module.fail_json(
+            msg=f"{units.UNITS / name}.service was not made by this collection, so it is left alone. To take it over, "
+            f"add {name} to sglang_adopt: it is kept byte for byte and comes back on rollback or uninstall."
+        )
+    staged = File.read(src)
+    if staged is None and not module.check_mode:
+        module.fail_json(msg=f"The prepared unit {src} is not there.")
+    wanted = UnitFiles(name, File(staged.content) if staged else None, before.drop_ins if before.ours else {})
+    try:
+        enable = not units.enabled(name)
+        disable = [other for other in module.params["disable"] if units.enabled(other)]
+        changed = wanted != before or enable or bool(disable)
+        if changed and not module.check_mode:
+            if wanted.write():
+                units.systemctl("daemon-reload")
+            units.set_enabled(name, True)
+            for other in disable:
+                units.set_enabled(other, False)
+    except (OSError, UnitError) as error:
+        module.fail_json(msg=f"{name}.service cannot be put in force: {error}.")
+    diff = {"before": _text(before), "after": _text(wanted) if staged else "(the prepared unit)\n"}
+    diff["before_header"] = diff["after_header"] = f"{units.UNITS / name}.service"
+    module.exit_json(changed=changed, enabled=enable, disabled=disable, diff=diff)
+
+
+if __name__ == "__main__":
+    main()
