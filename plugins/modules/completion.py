@@ -19,6 +19,10 @@ description:
     the module fails at once with the last lines of its journal, instead of waiting for what cannot come.
   - HTTP 200 with a wrong answer, an empty one, or one character over and over is a failure. It names the
     prompt, what was expected, and what came.
+  - The engine's own readiness (C(/ready), C(/health)) comes first, where there is such an endpoint. After the prompts,
+    O(checks) and O(tool_call) ask for what one right answer does not show.
+  - A process that is not the unit's and listens on its port is a failure, whatever it answers.
+  - A failure is explained by the first of O(causes) of which the unit's journal has a line.
   - It changes nothing, and runs on the host of the server.
 options:
   host:
@@ -64,6 +68,69 @@ options:
         description: Further keys of the request, such as C(chat_template_kwargs).
         type: dict
         default: {}
+  checks:
+    description:
+      - What to ask for after the prompts, in this order.
+      - V(repeat) asks the first prompt again, V(together) two prompts at once, V(stream) the first one as a stream.
+        Each has to be answered rightly.
+    type: list
+    elements: str
+    choices: [repeat, together, stream]
+    default: [repeat, together, stream]
+  tool_call:
+    description: A prompt that has to be answered by a tool call, which has to come as JSON in C(tool_calls).
+    type: dict
+    suboptions:
+      messages:
+        description: Chat messages.
+        type: list
+        elements: dict
+        required: true
+      tools:
+        description: The tools that the model may call, as the API takes them.
+        type: list
+        elements: dict
+        required: true
+      name:
+        description: Which of them it has to call.
+        type: str
+        required: true
+      arguments:
+        description: Arguments that have to be among the call's. Texts are compared in any case.
+        type: dict
+        default: {}
+      extra:
+        description: Further keys of the request.
+        type: dict
+        default: {}
+  own_port:
+    description:
+      - Whether a process that listens on O(port) and is not of O(service) is a failure.
+      - Leave it out for a service whose container listens in its place.
+    type: bool
+    default: true
+  hang_seconds:
+    description:
+      - Seconds without a new line in the unit's journal, requests left out, after which the cards are looked at. If all
+        of the unit's are fully used at less than a quarter of their power limit, twice in a row, a collective operation
+        hangs and the module fails. Loading and compiling look different.
+      - V(0) never looks, and nothing is concluded where C(nvidia-smi) tells no power.
+    type: int
+    default: 300
+  causes:
+    description:
+      - What failures are explained by; the first one that fits does. The role C(sglang_verify) has a list.
+      - Each has C(id), C(patterns) (regular expressions, any of which has to be found in a line), C(message), C(advice)
+        and C(source). It may have C(along_with) (patterns of which any has to be found in any line too) and C(fatal)
+        (such a line is a failure although the server answers).
+    type: list
+    elements: dict
+    default: []
+  accept:
+    description: Identifiers of causes that are not fatal here.
+    type: list
+    elements: str
+    default: []
   api_key:
     description: Key that is sent as bearer token.
     type: str
@@ -117,7 +184,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 answers:
-  description: Each prompt with what was expected, what came, how long it took, and what was wrong with it.
+  description:
+    - Each prompt with what was expected, what came, how long it took, what was wrong with it, and how it was asked
+      (C(check), one of V(prompt), V(repeat), V(together), V(stream), V(tool_call)).
   type: list
   elements: dict
   returned: if the server was asked
@@ -129,6 +198,27 @@ ready_seconds:
   description: Seconds from the module's start until the first right answer.
   type: float
   returned: if there was one
+cause:
+  description: What explains the failure. Empty if nothing is known that does.
+  type: dict
+  returned: failure
+  contains:
+    id:
+      description: Stable identifier.
+      type: str
+      sample: port_in_use
+    message:
+      description: What is the matter.
+      type: str
+    advice:
+      description: The next step.
+      type: str
+    evidence:
+      description: The line that shows it.
+      type: str
+    source:
+      description: Where this is known from.
+      type: str
 journal:
   description: Last lines of the unit's journal.
   type: list
@@ -139,15 +229,13 @@ journal:
 from dataclasses import asdict
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.llmfleet.sglang.plugins.module_utils._host.completion import (
-    Machine,
-    Question,
-    Report,
-    Request,
-    verify,
-)
+from ansible_collections.llmfleet.sglang.plugins.module_utils._diagnosis import causes
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.completion import CHECKS, Report, Request, verify
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.judge import Question, ToolCall
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.systemd import SystemdError, unit_name
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.watch import Machine
 
+LONGEST_LINE = 400
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 
 ARGUMENTS = {
@@ -165,6 +253,21 @@ ARGUMENTS = {
             "extra": {"type": "dict", "default": {}},
         },
     },
+    "checks": {"type": "list", "elements": "str", "choices": list(CHECKS), "default": list(CHECKS)},
+    "tool_call": {
+        "type": "dict",
+        "options": {
+            "messages": {"type": "list", "elements": "dict", "required": True},
+            "tools": {"type": "list", "elements": "dict", "required": True},
+            "name": {"type": "str", "required": True},
+            "arguments": {"type": "dict", "default": {}},
+            "extra": {"type": "dict", "default": {}},
+        },
+    },
+    "own_port": {"type": "bool", "default": True},
+    "hang_seconds": {"type": "int", "default": 300},
+    "causes": {"type": "list", "elements": "dict", "default": []},
+    "accept": {"type": "list", "elements": "str", "default": []},
     "api_key": {"type": "str", "default": "", "no_log": True},
     "max_tokens": {"type": "int", "default": 16},
     "timeout": {"type": "int", "default": 900},
@@ -175,8 +278,9 @@ ARGUMENTS = {
 
 
 def request_of(module: AnsibleModule) -> Request:
-    """The module's arguments as the logic takes them; ValueError names a wrong service name."""
+    """The module's arguments as the logic takes them; ValueError names a wrong service name or cause."""
     given = module.params
+    call = given["tool_call"]
     host = LOOPBACK.get(given["host"], given["host"])
     return Request(
         url=f"http://{'[' + host + ']' if ':' in host else host}:{given['port']}",
@@ -191,14 +295,28 @@ def request_of(module: AnsibleModule) -> Request:
         max_tokens=given["max_tokens"],
         restarts_allowed=given["restarts_allowed"],
         journal_lines=given["journal_lines"],
+        checks=tuple(given["checks"]),
+        tool_call=ToolCall(**{**call, "messages": tuple(call["messages"]), "tools": tuple(call["tools"])})
+        if call
+        else None,
+        address=given["host"],
+        port=given["port"] if given["own_port"] else 0,
+        hang_seconds=given["hang_seconds"],
+        causes=causes.read(given["causes"]),
+        accept=tuple(given["accept"]),
     )
 
 
 def message_of(report: Report) -> str:
-    """The failure in words, with what the unit logged last if that is where to look."""
-    if not report.dead or not report.journal:
-        return report.problem
-    return report.problem + "\nThe last lines of its journal:\n" + "\n".join(f"  {line}" for line in report.journal)
+    """The failure in words: the cause first, then what happened, then what the unit logged last if it is dead."""
+    parts = [report.problem]
+    if report.diagnosis:
+        parts.insert(0, report.diagnosis.describe())
+    elif report.dead:
+        parts.insert(0, causes.UNKNOWN)
+    if report.dead and report.journal:
+        parts += ["The last lines of its journal:", *(f"  {line[:LONGEST_LINE]}" for line in report.journal)]
+    return "\n".join(parts)
 
 
 def main() -> None:
@@ -220,7 +338,8 @@ def main() -> None:
     if report.ready_seconds is not None:
         result["ready_seconds"] = report.ready_seconds
     if report.problem:
-        module.fail_json(msg=message_of(report), journal=report.journal, **result)
+        cause = report.diagnosis.as_dict() if report.diagnosis else {}
+        module.fail_json(msg=message_of(report), journal=report.journal, cause=cause, **result)
     module.exit_json(**result)
 
 

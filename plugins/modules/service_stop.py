@@ -18,8 +18,12 @@ description:
     is free.
   - The processes are recorded before the stop. They are those of the unit's control group, the
     descendants of its main process, and whatever carries the unit's invocation id in its environment.
-  - What is still held when the time is up is named, and the module fails. It never kills a process by
-    itself, and never removes a unit file.
+  - Requests in flight can be given time to finish first. They are watched, not slept for.
+  - Left-over segments in C(/dev/shm) are removed if its own processes held them, all of those are dead, nobody else
+    holds them, and they are named as the engine's libraries name theirs.
+  - A service that has failed, also by its start limit, is reset, so that a later start is not refused.
+  - What is still held when the time is up is named, and the module fails. Unit files are never removed, and a process
+    that is not the service's is named but never killed.
   - A service that does not exist or does not run is no error. That the ports are free is looked at all
     the same, and that the GPU memory is free, unless one of the services in O(tolerate) runs by then.
 options:
@@ -53,6 +57,30 @@ options:
     description: Seconds that unit, processes and ports may take until they are gone.
     type: int
     default: 300
+  drain_timeout:
+    description:
+      - Seconds that requests in flight get to finish before the stop. With V(0), nobody waits for them.
+      - Nothing is in flight when there is no connection to O(ports), or when SGLang's C(/metrics) shows no running and
+        no queued request for a while. Where there are no metrics, open connections count.
+      - New requests are not kept away; that is for whoever sends them.
+    type: int
+    default: 0
+  kill_after_timeout:
+    description:
+      - Whether to kill the unit (C(systemctl kill)) when it has not stopped after O(timeout), as one with
+        C(TimeoutStopSec=infinity) that ignores SIGTERM never would. It is said in the result.
+    type: bool
+    default: true
+  kill_leftovers:
+    description:
+      - Whether to end processes of the service that outlive its unit, having left its control group, by SIGTERM, and
+        ten seconds later by SIGKILL.
+    type: bool
+    default: false
+  clean_shm:
+    description: Whether to remove the segments in C(/dev/shm) that only its dead processes held.
+    type: bool
+    default: true
   gpu_proof:
     description:
       - V(auto) proves that GPU memory is free wherever there is an C(nvidia-smi). If that one fails or
@@ -88,6 +116,7 @@ EXAMPLES = r"""
     name: sglang-kimi
     ports: [30000]
     tolerate: [sglang-qwen]
+    drain_timeout: 30
     disable: true
   become: true
 """
@@ -108,6 +137,28 @@ disabled:
   description: Whether the service was enabled and has been disabled (or would be, in check mode).
   type: bool
   returned: success
+reset:
+  description: Whether the service had failed and was reset (or would be, in check mode).
+  type: bool
+  returned: success
+drain:
+  description:
+    - Connections and requests before and after the wait, its seconds, and whether nothing was in flight then.
+    - Empty if no time was given, or nothing of the service listened on O(ports).
+  type: dict
+  returned: success
+  sample: {seconds: 4.5, idle: true, connections_before: 2, requests_before: 1, connections_after: 0, requests_after: 0}
+killed:
+  description: What was killed because it did not end by itself, and how.
+  type: list
+  elements: str
+  returned: always
+removed:
+  description: The segments that were removed from C(/dev/shm).
+  type: list
+  elements: str
+  returned: always
+  sample: ["/dev/shm/sglang_loads_0c26d711175d_508962e6.shm (16396 bytes)"]
 seconds:
   description: Seconds from the first look to the end of the proof.
   type: float
@@ -147,6 +198,10 @@ def request_of(module: AnsibleModule) -> Request:
         address=given["address"],
         tolerate=tuple(unit_name(name) for name in given["tolerate"]),
         timeout=given["timeout"],
+        drain_timeout=given["drain_timeout"],
+        kill=given["kill_after_timeout"],
+        kill_leftovers=given["kill_leftovers"],
+        clean_shm=given["clean_shm"],
         disable=given["disable"],
         gpus=given["gpu_proof"] != "skip",
         gpu_timeout=given["gpu_timeout"],
@@ -154,10 +209,17 @@ def request_of(module: AnsibleModule) -> Request:
     )
 
 
+def advice(report: Report) -> str:
+    """The next step, where the service's own processes outlive it."""
+    if not report.after.get("processes") or report.after["unit"]["active"] not in ("inactive", "failed"):
+        return ""
+    return ". Its unit has ended and these processes have not: end them, or allow it (kill_leftovers: true)"
+
+
 def diff_of(report: Report) -> dict[str, str]:
     """The unit's state before and after, as text."""
     unit = report.before["unit"]
-    active = "inactive" if report.stopped else unit["active"]
+    active = "inactive" if report.stopped or report.reset else unit["active"]
     enabled = "disabled" if report.disabled else unit["file_state"]
     return {
         "before": f"{unit['name']}: {unit['active']}, {unit['file_state'] or 'no unit file'}\n",
@@ -174,6 +236,10 @@ def main() -> None:
             "tolerate": {"type": "list", "elements": "str", "default": []},
             "disable": {"type": "bool", "default": False},
             "timeout": {"type": "int", "default": 300},
+            "drain_timeout": {"type": "int", "default": 0},
+            "kill_after_timeout": {"type": "bool", "default": True},
+            "kill_leftovers": {"type": "bool", "default": False},
+            "clean_shm": {"type": "bool", "default": True},
             "gpu_proof": {"type": "str", "choices": ["auto", "skip"], "default": "auto"},
             "gpu_timeout": {"type": "int", "default": 120},
             "gpu_slack_mib": {"type": "int", "default": 1024},
@@ -184,7 +250,8 @@ def main() -> None:
         request = request_of(module)
         report = stop(request, Machine(), module.check_mode)
     except (CannotStop, SystemdError, ValueError) as error:
-        module.fail_json(msg=str(error), service=module.params["name"], stopped=False, held=[], before={}, after={})
+        untouched = {"stopped": False, "held": [], "killed": [], "removed": [], "before": {}, "after": {}}
+        module.fail_json(msg=str(error), service=module.params["name"], **untouched)
     for warning in report.warnings:
         module.warn(warning)
     result = {
@@ -192,6 +259,10 @@ def main() -> None:
         "service": request.name,
         "stopped": report.stopped,
         "disabled": report.disabled,
+        "reset": report.reset,
+        "drain": report.drain,
+        "killed": report.killed,
+        "removed": report.removed,
         "seconds": report.seconds,
         "held": report.held,
         "before": report.before,
@@ -200,7 +271,9 @@ def main() -> None:
     }
     if report.held:
         did = f"was told to stop, but {report.seconds} s later" if report.stopped else "does not run, but"
-        module.fail_json(msg=f"{request.name} {did} this is still held: " + "; ".join(report.held), **result)
+        module.fail_json(
+            msg=f"{request.name} {did} this is still held: {'; '.join(report.held)}{advice(report)}", **result
+        )
     module.exit_json(**result)
 
 

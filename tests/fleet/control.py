@@ -100,13 +100,13 @@ def playbook(
     return run(["ansible-playbook", book, "-i", INVENTORY, *options, *extra], cwd, env, timeout)
 
 
-def module(host: str, name: str, **arguments: Any) -> dict[str, Any]:
-    """Run one module of the checkout on a node as root; its result."""
-    words: list[str | Path] = ["ansible", host, "-i", INVENTORY, "--become", "-m", f"llmfleet.sglang.{name}"]
-    done = run([*words, "-a", json.dumps(arguments)], env={"ANSIBLE_CALLBACK_RESULT_FORMAT": "json"})
-    start, end = done.output.find("{"), done.output.rfind("}")
+def module(host: str, module_name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Run one module of the checkout on a node as root; its result, and whether it `failed`."""
+    words: list[str | Path] = ["ansible", host, "-i", INVENTORY, "--become", "-m", f"llmfleet.sglang.{module_name}"]
+    done = run([*words, "-a", json.dumps(dict(arguments))], env={"ANSIBLE_CALLBACK_RESULT_FORMAT": "json"})
+    start, end = done.output.find(" => {"), done.output.rfind("}")
     assert start >= 0, f"{done}\n{done.output}"
-    result = json.loads(done.output[start : end + 1])
+    result = json.loads(done.output[start + len(" => ") : end + 1])
     assert isinstance(result, dict)
     return {**result, "failed": done.rc != 0}
 

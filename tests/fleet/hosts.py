@@ -123,10 +123,10 @@ def old_service_digest(host: Host) -> str:
     return root(host, f"sha256sum /etc/systemd/system/{OLD_SERVICE}.service").split()[0]
 
 
-# Everything on the node but: logs, what is large and mounted read-only in effect (the image's own), caches.
+# Everything on the node but: logs, caches, and what is large (the image's own; releases are looked at by time).
 _BEFORE_AND_AFTER = """
-find / -xdev \\( -path /usr -o -path /opt/kimi -o -path /var/log -o -path /root/.cache -o -path '/var/cache/llmfleet/*' \\
-    -o -path '/opt/sglang/releases/*/*/*' \\) -prune \\
+find / -xdev \\( -path /usr -o -path /opt/kimi -o -path /var/log -o -path /root/.cache \\
+    -o -path '/var/cache/llmfleet/*' -o -path '/opt/sglang/releases/*/*/*' \\) -prune \\
     -o -type d -printf '%p d %m %U:%G\\n' -o -printf '%p %y %m %U:%G %s %T@ %l\\n' | sort > {file}
 """
 

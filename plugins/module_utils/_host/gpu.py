@@ -70,6 +70,16 @@ class GpuProcess:
 
 
 @dataclass(frozen=True)
+class Load:
+    """How much one card does: utilisation in percent, power in W; None where nvidia-smi has no answer."""
+
+    uuid: str
+    utilisation: float | None
+    draw: float | None
+    limit: float | None
+
+
+@dataclass(frozen=True)
 class Reading:
     """One look at the cards. `status`: C(ok), C(missing) (no nvidia-smi here), C(hung) or C(failed)."""
 
@@ -133,6 +143,16 @@ def read_gpus(run: Runner, timeout: float) -> Reading:
         )
     except ValueError as error:
         return Reading("failed", str(error))
+
+
+def read_loads(run: Runner, timeout: float) -> list[Load]:
+    """What each card does now; empty when nvidia-smi cannot be asked."""
+    outcome = run(
+        ["nvidia-smi", "--query-gpu=uuid,utilization.gpu,power.draw,power.limit", "--format=csv,noheader,nounits"],
+        timeout,
+    )
+    rows = [[value.strip() for value in line.split(",")] for line in _lines(outcome.stdout)] if outcome.ok else []
+    return [Load(row[0], *(_real(value) for value in row[1:])) for row in rows if len(row) == 4]
 
 
 def parse_gpus(text: str, fields: Sequence[str] = GPU_FIELDS) -> list[Gpu]:

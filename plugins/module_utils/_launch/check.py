@@ -3,9 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Put what the engine's parser said of launch arguments into words. Private to the collection.
 
-The engine is the judge: what its own parser refuses is a problem. Three things that it lets pass are problems too: an
-abbreviation (the next version may call it ambiguous), JSON that it would only read while it loads the model, and a
-list or map, which reaches argv as Python text.
+The engine is the judge: what its own parser refuses is a problem. Two things that it lets pass are problems too: an
+abbreviation (the next version may call it ambiguous), and JSON that it would only read while it loads the model.
 """
 
 from __future__ import annotations
@@ -31,6 +30,8 @@ _RENAMED = {
     "nsa-prefill-backend": "dsa-prefill-backend",
     "nsa-decode-backend": "dsa-decode-backend",
 }
+# JSON that the parser takes as any text.
+_JSON_TEXT = ("json-model-override-args", "model-loader-extra-config")
 _NUMBERS = {"int": "a whole number", "float": "a number"}
 
 
@@ -99,8 +100,6 @@ def _problem(flag: str, value: Any, verdict: Mapping[str, Any], known: Mapping[s
     option = known.get(f"--{flag}")
     if option is None:
         return _misnamed(flag, known)
-    if isinstance(value, (dict, list, tuple)):
-        return _structure(flag, value)
     if verdict["error"] is not None or verdict["rest"]:
         return _refused(flag, value, verdict, option, known)
     return _unread_json(flag, value, option)
@@ -156,18 +155,12 @@ def _refused(
         return Problem(flag, "value", message, "")
     if _takes_json(option):
         return Problem(flag, "json", f"'{flag}' is no JSON: {_json_fault(str(value)) or said}.", _AS_JSON)
-    if str(value).startswith("-"):
-        advice = "A value must not begin with a dash."
-        return Problem(flag, "value", f"'{flag}' cannot be {value!r}: the engine reads it as a flag.", advice)
+    if verdict["rest"]:
+        return Problem(flag, "value", f"'{flag}' takes one value, not {value!r}.", "")
     return Problem(flag, "value", f"'{flag}' cannot be {value!r}: {said}.", "")
 
 
 _AS_JSON = "Write it as JSON in single quotes, with double quotes inside."
-
-
-def _structure(flag: str, value: Any) -> Problem:
-    kind = "a map" if isinstance(value, dict) else "a list"
-    return Problem(flag, "json", f"'{flag}' is {kind}, and an argument is text.", _AS_JSON)
 
 
 def _said(verdict: Mapping[str, Any]) -> str:
@@ -181,13 +174,15 @@ def _said(verdict: Mapping[str, Any]) -> str:
 
 
 def _takes_json(option: Mapping[str, Any]) -> bool:
-    return option["type"] in ("loads", "json_list_type") or "JSON" in option["help"] or "json" in option["help"]
+    about = option["help"].lower()
+    return option["type"] in ("loads", "json_list_type") or ("json" in about and "regex" not in about)
 
 
 def _unread_json(flag: str, value: Any, option: Mapping[str, Any]) -> Problem | None:
     """Find JSON that the parser takes as text: the engine reads it while it loads, when the old service is gone."""
-    written = str(value).strip()
-    if option["type"] != "str" or not _takes_json(option) or not written.startswith(("{", "[")):
+    written = value.strip() if isinstance(value, str) else ""
+    inline = _takes_json(option) and written.startswith(("{", "["))
+    if option["type"] != "str" or not isinstance(value, str) or not (inline or flag in _JSON_TEXT):
         return None
     fault = _json_fault(written)
     return Problem(flag, "json", f"'{flag}' is no JSON: {fault}.", _AS_JSON) if fault else None

@@ -23,7 +23,7 @@ from typing import Any
 SCHEMA = 1
 
 SCRIPT = r"""
-import argparse, contextlib, io, json, logging, os, sys, time
+import argparse, contextlib, io, json, logging, os, re, sys, time
 
 class Refused(Exception):
     pass
@@ -57,7 +57,7 @@ def attempt(parser, words):
         answer["error"] = str(error)
     except Exception as error:
         answer["error"] = str(error) or type(error).__name__
-    answer["said"] = said.getvalue().strip()
+    answer["said"] = re.sub(r"\x1b\[[0-9;]*m", "", said.getvalue()).strip()
     return answer
 
 def named_in_source(folder, names):
@@ -87,8 +87,8 @@ def main():
     from sglang.srt.server_args import ServerArgs
     parser = Parser(prog="sglang")
     ServerArgs.add_cli_args(parser)
-    # What the parser's actions log is theirs to say; it is taken as what they print.
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, force=True)
+    # Without handlers of its own, logging writes warnings to the standard error of the moment, where they are taken.
+    logging.getLogger().handlers.clear()
     options = [option(action) for action in parser._actions if action.option_strings]
     imported = time.monotonic() - began
     whole = attempt(parser, [word for group in job["groups"] for word in group])

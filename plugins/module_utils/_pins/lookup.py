@@ -5,16 +5,19 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
 import tempfile
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release import source
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release.redact import redact_urls
 
 _HEX = re.compile(r"[0-9a-f]{40}")
 
@@ -50,41 +53,74 @@ def source_pin(repository: str, reference: str, environment: Mapping[str, str]) 
     try:
         commit = reference
         if not _HEX.fullmatch(reference):
-            listing = source.run_git(["ls-remote", "--heads", "--tags", repository], environment=variables)
+            listing = source.run_git(["ls-remote", "--heads", "--tags", "--", repository], environment=variables)
             commit = pick(listing, reference)
         with tempfile.TemporaryDirectory(prefix="llmfleet-pin-") as folder:
             history = Path(folder, "history.git")  # commits and tags alone: the version needs no file
-            clone = ["clone", "--quiet", "--bare", "--filter=tree:0", repository, str(history)]
+            clone = ["clone", "--quiet", "--bare", "--filter=tree:0", "--", repository, str(history)]
             source.run_git(clone, environment=variables)
             if not source.has_commit(history, commit):
                 raise PinError(f"there is no commit {commit}")
             described = source.describe(history, commit)
     except (source.GitError, PinError) as error:
-        raise PinError(f"'{reference}' cannot be looked up in {repository}: {error}") from error
+        raise PinError(f"'{reference}' cannot be looked up in {redact_urls(repository)}: {error}") from error
     if not described:
-        raise PinError(f"no version tag leads to commit {commit} of {repository}: its version is not known")
+        where = redact_urls(repository)
+        raise PinError(f"no version tag leads to commit {commit} of {where}: its version is not known")
     return SourcePin(commit=commit, version=described.lstrip("v"), reference=reference)
 
 
-def revision_pin(endpoint: str, repository: str, revision: str, token: str = "", timeout: float = 60) -> str:
-    """Ask the Hub for the 40 hex digits behind a branch, tag or revision of a model. Raises PinError."""
-    url = f"{endpoint.rstrip('/')}/api/models/{repository}/revision/{revision}"
-    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})
+def revision_pin(
+    endpoint: str,
+    repository: str,
+    revision: str,
+    token: str = "",
+    timeout: float = 60,
+    environment: Mapping[str, str] | None = None,
+) -> str:
+    """Ask the Hub for the 40 hex digits behind a branch, tag or revision of a model. Raises PinError.
+
+    timeout: seconds; environment: may hold a proxy, as http_proxy, https_proxy or in capitals.
+    """
+    quoted = urllib.parse.quote(revision, safe="")  # refs/pr/1 is one part of the path
+    url = f"{endpoint.rstrip('/')}/api/models/{urllib.parse.quote(repository)}/revision/{quoted}"
+    asked = f"what '{revision}' of {repository} is ({redact_urls(url)})"
     try:
-        with urllib.request.urlopen(request, timeout=timeout) as answer:
-            found = str(json.load(answer)["sha"])
-    except (urllib.error.URLError, OSError, ValueError, KeyError) as error:
-        raise PinError(f"the Hub does not say what '{revision}' of {repository} is ({url}): {error}") from error
+        request = urllib.request.Request(url)
+        if token:  # not for whom the Hub redirects to
+            request.add_unredirected_header("Authorization", f"Bearer {token}")
+        with _opener(environment or {}).open(request, timeout=timeout) as answer:
+            content = json.load(answer)
+    except urllib.error.HTTPError as error:
+        raise PinError(f"the Hub does not say {asked}: {_why(error.code, bool(token))}") from error
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise PinError(f"the Hub does not say {asked}: {error}") from error
+    found = str(content.get("sha")) if isinstance(content, dict) else ""
     if not _HEX.fullmatch(found):
-        raise PinError(f"the Hub answered '{found}' for {repository}, which is no revision of 40 hex digits")
+        raise PinError(f"the Hub does not say {asked}: its answer holds no revision of 40 hex digits")
     return found
+
+
+def _why(status: int, with_token: bool) -> str:
+    if status in (401, 403):
+        token = "and the token does not open it" if with_token else "and sglang_hub_token is not set"
+        return f"HTTP {status}: it is private, gated or not there, {token}"
+    return f"HTTP {status}" + (": there is no such model or revision" if status == 404 else "")
+
+
+def _opener(environment: Mapping[str, str]) -> urllib.request.OpenerDirector:
+    """Open URLs through the proxies of `environment`, or of this process where it names none."""
+    names = {name.lower(): str(value) for name, value in environment.items()}
+    proxies = {scheme: names[f"{scheme}_proxy"] for scheme in ("http", "https") if names.get(f"{scheme}_proxy")}
+    return urllib.request.build_opener(urllib.request.ProxyHandler(proxies or None))
 
 
 def render(values: Mapping[str, str], origins: Mapping[str, str], today: str) -> str:
     """Return the text of pins.yml: a line each, with where it came from."""
     lines = ["---", "# Written by playbooks/pin.yml: each value was looked up once. To move on, run it again."]
     for name, value in values.items():
-        lines += [f"# {origins[name]}, on {today}", f'{name}: "{value}"']
+        origin = redact_urls(" ".join(origins[name].split()))
+        lines += [f"# {origin}, on {today}", f'{name}: "{value}"']
     return "\n".join(lines) + "\n"
 
 

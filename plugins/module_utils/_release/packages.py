@@ -71,6 +71,7 @@ def run(command: Sequence[str], source: PackageSource, *, timeout: float = 7200)
     try:
         done = subprocess.run(
             list(command),
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=timeout,

@@ -66,6 +66,8 @@ def probe(folder: Path, patched: list[Path], environment: Mapping[str, str]) -> 
 
 def _ask(folder: Path, names: list[str], environment: Mapping[str, str]) -> dict[str, Any]:
     """Run the probe in the release's interpreter and return its answer."""
+    # The service will not have the caller's PYTHONPATH or PYTHONHOME.
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     try:
         done = subprocess.run(
             [str(folder / "venv" / "bin" / "python"), "-c", _PROBE, json.dumps(names)],
@@ -74,7 +76,8 @@ def _ask(folder: Path, names: list[str], environment: Mapping[str, str]) -> dict
             timeout=900,
             check=False,
             cwd=str(folder),
-            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **environment},
+            stdin=subprocess.DEVNULL,
+            env={**inherited, "PYTHONDONTWRITEBYTECODE": "1", **environment},
         )
     except subprocess.TimeoutExpired as error:
         raise ImportFailed(f"importing the release took longer than {error.timeout:.0f} s") from error

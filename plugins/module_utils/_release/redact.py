@@ -32,7 +32,7 @@ def secrets_of(urls: Iterable[str]) -> list[str]:
         for match in _LOGIN.finditer(url):
             secret = match["password"][1:] if match["password"] is not None else match["name"]
             found |= {secret, unquote(secret)} - {""}
-    return sorted(found, key=len, reverse=True)
+    return sorted(found, key=lambda secret: (-len(secret), secret))
 
 
 def redact(text: str, urls: Iterable[str]) -> str:

@@ -33,6 +33,7 @@ def run_git(arguments: list[str], *, timeout: float = 3600, environment: dict[st
         done = subprocess.run(
             command,
             check=True,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=timeout,
@@ -50,7 +51,7 @@ def run_git(arguments: list[str], *, timeout: float = 3600, environment: dict[st
 def _last_words(error: subprocess.CalledProcessError) -> str:
     """What Git says is wrong: its `fatal:` or `error:` line, for advice may follow it."""
     lines = [line.strip() for line in (error.stderr or error.stdout or "").splitlines() if line.strip()]
-    fatal = [line for line in lines if line.startswith(("fatal:", "error:"))]
+    fatal = [line for line in lines if line.startswith(("fatal:", "error:", "git:"))]
     return redact_urls((fatal or lines or [f"exit status {error.returncode}"])[-1])
 
 

@@ -12,7 +12,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import SourceError, SpecError
-from .names import BUILTINS, FUNCTIONS, Unknown, bindings, constant, same_value, statements, used_names
+from .names import (
+    BUILTINS,
+    FUNCTIONS,
+    Bindings,
+    Function,
+    Scope,
+    Unknown,
+    bindings,
+    constant,
+    same_value,
+    statements,
+    used_names,
+)
 from .prove import twin
 from .spec import DictEntry, entry_parts, expression
 from .text import SourceText, Splice, element_end, insert_element, insertion, skip_blank
@@ -27,7 +39,7 @@ class DictTarget:
     source: SourceText
     name: str
     qualified: str
-    scopes: tuple[ast.AST, ...]
+    scopes: tuple[Scope, ...]
     statement: ast.stmt
     node: ast.expr
 
@@ -48,7 +60,7 @@ def find(source: SourceText, what: DictEntry) -> list[DictTarget]:
 
 
 def _find(
-    source: SourceText, what: DictEntry, scope: ast.AST, outer: tuple[ast.AST, ...], prefix: str
+    source: SourceText, what: DictEntry, scope: Scope, outer: tuple[Scope, ...], prefix: str
 ) -> Iterator[DictTarget]:
     scopes = (*outer, scope)
     for statement in statements(scope):
@@ -68,8 +80,16 @@ def _find(
                     yield DictTarget(source, target.id, qualified, scopes, statement, node)
 
 
+def module_bindings(source: SourceText) -> Bindings:
+    """Return the bindings of a module, found once."""
+    if "bindings" not in source.memo:
+        source.memo["bindings"] = bindings(source.tree)
+    found: Bindings = source.memo["bindings"]
+    return found
+
+
 def _lookup(target: DictTarget) -> Any:
-    module = bindings(target.source.tree)
+    module = module_bindings(target.source)
 
     def lookup(name: str) -> ast.expr | None:
         found = module.get(name, [])
@@ -95,15 +115,15 @@ def _entries(target: DictTarget, key: ast.expr) -> tuple[ast.Dict, list[int], li
         raise SourceError(f"{target.qualified} unpacks another mapping, which may hold the key", *where)
     lookup = _lookup(target)
     values = [_value(item, lookup) for item in node.keys if item is not None]
-    dumps = [ast.dump(item) for item in node.keys if item is not None]
-    for index in range(len(values)):
-        for earlier in range(index):
-            if _same_key(values[index], dumps[index], values[earlier], dumps[earlier]):
-                text = source.segment(node.keys[index])  # type: ignore[arg-type]
-                line = node.keys[index].lineno  # type: ignore[union-attr]
-                raise SourceError(f"{target.qualified} has the key {text} twice", source.name, line, "conflict")
-    wanted, wanted_dump = _value(key, lookup), ast.dump(key)
-    matches = [index for index in range(len(values)) if _same_key(values[index], dumps[index], wanted, wanted_dump)]
+    identities = [_identity(value, item) for value, item in zip(values, node.keys)]
+    seen: set[Any] = set()
+    for item, identity in zip(node.keys, identities):
+        if identity in seen:
+            text, line = source.segment(item or node), (item or node).lineno
+            raise SourceError(f"{target.qualified} has the key {text} twice", source.name, line, "conflict")
+        seen.add(identity)
+    wanted = _identity(_value(key, lookup), key)
+    matches = [index for index, identity in enumerate(identities) if identity == wanted]
     return node, matches, values
 
 
@@ -116,10 +136,9 @@ def _value(node: ast.expr, lookup: Any) -> Any:
     return value
 
 
-def _same_key(one: Any, one_dump: str, two: Any, two_dump: str) -> bool:
-    if one is Unknown or two is Unknown:
-        return one_dump == two_dump
-    return bool(one == two)
+def _identity(value: Any, node: ast.expr | None) -> Any:
+    """Return what two keys have in common if they are the same key: their value or, if not known, their text."""
+    return (Unknown, ast.dump(node)) if value is Unknown and node else (None, value)
 
 
 def state(target: DictTarget, what: DictEntry) -> tuple[str, str]:
@@ -223,7 +242,9 @@ def _check_names(target: DictTarget, what: DictEntry, wanted: ast.expr) -> None:
     """
     needed = used_names(wanted) | used_names(expression(what.key, "key"))
     for name in sorted(needed - BUILTINS):
-        bound = [binding for scope in target.scopes for binding in bindings(scope).get(name, [])]  # type: ignore[arg-type]
+        bound = list(module_bindings(target.source).get(name, []))
+        for scope in target.scopes[1:]:
+            bound += bindings(scope).get(name, [])
         if not any(binding.line < target.line or isinstance(target.scopes[-1], FUNCTIONS) for binding in bound):
             what_is_wrong = f"is defined only later, in line {bound[0].line}" if bound else "is not defined there"
             raise SourceError(f"the value names {name}, which {what_is_wrong}", target.source.name, target.line)
@@ -234,33 +255,60 @@ def check_shadow(source: SourceText, target: DictTarget, what: DictEntry) -> Non
 
     :raises SourceError: one may.
     """
-    for node in ast.walk(source.tree):
-        text = _change(node, target, what)
-        if text:
+    scope = target.scopes[-1]
+    inside = isinstance(scope, FUNCTIONS) and source is target.source
+    for node, functions in _walk(scope if inside else source.tree):
+        for dict_node, text in _changes(node, target, what):
+            if isinstance(dict_node, ast.Name) and any(target.name in _own_names(function) for function in functions):
+                continue
+            if isinstance(dict_node, ast.Name) and isinstance(scope, ast.ClassDef) and functions:
+                continue
             raise SourceError(
                 f"{text} changes {target.qualified} ({target.source.name}:{target.line}) and may undo the edit",
                 source.name,
-                node.lineno,  # type: ignore[attr-defined]
+                getattr(node, "lineno", target.line),
                 "conflict",
             )
 
 
-def _is_it(node: ast.AST, name: str) -> bool:
-    return (isinstance(node, ast.Name) and node.id == name) or (isinstance(node, ast.Attribute) and node.attr == name)
+def _walk(scope: ast.AST) -> Iterator[tuple[ast.AST, tuple[Function, ...]]]:
+    """Yield (node, the functions around it inside `scope`)."""
+    todo: list[tuple[ast.AST, tuple[Function, ...]]] = [(child, ()) for child in ast.iter_child_nodes(scope)]
+    while todo:
+        node, functions = todo.pop()
+        yield node, functions
+        inner = (*functions, node) if isinstance(node, FUNCTIONS) else functions
+        todo += [(child, inner) for child in ast.iter_child_nodes(node)]
 
 
-def _change(node: ast.AST, target: DictTarget, what: DictEntry) -> str | None:
+def _own_names(function: Function) -> set[str]:
+    """Return the names that are the function's own."""
+    declared = {
+        name for node in ast.walk(function) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names
+    }
+    return set(bindings(function)) - declared
+
+
+def _changes(node: ast.AST, target: DictTarget, what: DictEntry) -> Iterator[tuple[ast.AST, str]]:
+    """Yield (expression for the dict, text) for each way in which a node changes it."""
     name = target.name
-    if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load) and _is_it(node.value, name):
-        return None if _other_key(node.slice, target, what) else f"{ast.unparse(node)} = …"
-    if isinstance(node, ast.AugAssign) and _is_it(node.target, name):
-        return f"{name} {'|' if isinstance(node.op, ast.BitOr) else 'operator '}= …"
-    if isinstance(node, ast.Delete) and any(_is_it(item, name) for item in node.targets):
-        return f"del {name}"
-    function = node.func if isinstance(node, ast.Call) else None
-    if isinstance(function, ast.Attribute) and function.attr in MUTATORS and _is_it(function.value, name):
-        return f"{name}.{function.attr}(…)"
-    return None
+    if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load) and _is_it(node.value, target):
+        if not _other_key(node.slice, target, what):
+            yield node.value, f"{ast.unparse(node)} = …"
+    elif isinstance(node, ast.AugAssign) and _is_it(node.target, target):
+        yield node.target, f"{name} {'|' if isinstance(node.op, ast.BitOr) else 'operator '}= …"
+    elif isinstance(node, ast.Delete):
+        yield from ((item, f"del {name}") for item in node.targets if _is_it(item, target))
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
+        if _is_it(node.func.value, target):
+            yield node.func.value, f"{name}.{node.func.attr}(…)"
+
+
+def _is_it(node: ast.AST, target: DictTarget) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id == target.name
+    # an attribute of that name is the dict of a class, or of an imported module
+    return isinstance(node, ast.Attribute) and node.attr == target.name and not isinstance(target.scopes[-1], FUNCTIONS)
 
 
 def _other_key(index: ast.expr, target: DictTarget, what: DictEntry) -> bool:

@@ -1,3 +1,6 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
 """The real fleet's inventory, resolved and rendered: what no machine without GPUs can start is compared by hand.
 
 The unit is read by the tests' own reader of systemd's rules. The engine never sees it here: that its arguments are ones

@@ -1,3 +1,6 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
 """What an operator may set: types, bounds, required values, and one message for everything that is wrong."""
 
 from __future__ import annotations

@@ -33,6 +33,8 @@ WHEELS = Path("~/.cache/llmfleet/wheels").expanduser()
 VERSIONS = ["0.5.3", "0.5.4.post3", "0.5.7", "0.5.8", "0.5.13", "0.5.18", "0.5.20", "0.5.21", "0.5.23"]
 COMMUNICATORS = "sglang/srt/distributed/device_communicators"
 
+REASONS = ("may undo the edit", "unpacks another mapping", "twice", "keys of type")
+
 
 def version_key(version: str) -> tuple[int, ...]:
     """Return what versions are ordered by."""
@@ -152,21 +154,24 @@ def dict_names(source: SourceText) -> list[str]:
     return [name for name, count in names.items() if count == 1]
 
 
-def add_key(source: SourceText, name: str) -> bool:
-    """Add a key to a dict and take it back; return whether that was possible."""
+def add_key(source: SourceText, name: str) -> str:
+    """Add a key to a dict and take it back; return "done" or why that was refused."""
+    why = ""
     for key in ("'llmfleet'", "987654321", "(98, 76)", "987.25", "b'llmfleet'"):
         what = DictEntry((name,), (), key, "[1, 2]", None)
-        targets = [target for target in dicts.find(source, what) if isinstance(target.node, ast.Dict)]
+        (target,) = (target for target in dicts.find(source, what) if isinstance(target.node, ast.Dict))
         try:
-            if len(targets) != 1 or dicts.state(targets[0], what)[0] != "absent":
-                continue
+            assert dicts.state(target, what)[0] == "absent"
             expected = source.fresh_tree()
-            splices = dicts.plan(targets[0], what, expected)
-        except SourceError:
-            continue
+            splices = dicts.plan(target, what, expected)
+        except SourceError as exc:
+            why = exc.reason
+            if "keys of type" in why:
+                continue
+            break
         there_and_back(source, splices, expected)
-        return True
-    return False
+        return "done"
+    return next((reason for reason in REASONS if reason in why), why)
 
 
 def there_and_back(source: SourceText, splices: list[Any], expected: ast.Module) -> None:
@@ -200,8 +205,7 @@ def test_standard_library() -> None:
         counts["files"] += 1
         inside = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
         for name in dict_names(source)[:2]:
-            counts["dicts"] += 1
-            counts["dicts done"] += add_key(source, name)
+            counts[f"dicts {add_key(source, name)}"] += 1
         ors = [n for n in ast.walk(tree) if isinstance(n, ast.BoolOp) and isinstance(n.op, ast.Or) and n not in inside]
         for node in ors[:: max(1, len(ors) // 2)][:2]:
             add_term(source, node)
@@ -209,5 +213,5 @@ def test_standard_library() -> None:
     print(dict(counts))
     assert counts["files"] > 500 and counts["bad on purpose"] < 40
     assert counts["gates done"] > 500 and counts["dicts done"] > 300
-    # the rest unpack another mapping, are changed afterwards, or stand twice
-    assert counts["dicts done"] > 0.7 * counts["dicts"]
+    known = {"files", "bad on purpose", "gates done", "dicts done", *(f"dicts {reason}" for reason in REASONS)}
+    assert set(counts) <= known

@@ -1,3 +1,6 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
 """How systemd reads a unit, written from systemd.syntax(7), systemd.unit(5) and systemd.service(5) for the tests.
 
 It shares no code with what writes units; test_quote.py compares it with examples from the manual pages.
