@@ -30,8 +30,12 @@ setup: .venv/complete .collections/ansible_collections/llmfleet/sglang ## Instal
 	@mkdir -p $(@D)
 	@ln -sfn ../../.. $@
 
+.PHONY: check-machine
+check-machine:
+	@$(PYTHON) -m fleet check
+
 .PHONY: fleet
-fleet: setup ## Start the demo fleet: three systemd nodes on this machine
+fleet: check-machine setup ## Start the demo fleet: three systemd nodes on this machine
 	@fleet/install-packages fleet
 	@$(SUDO) $(BIN)/python -m fleet up
 
@@ -64,7 +68,7 @@ unit: setup ## Unit tests
 	pytest tests/unit
 
 .PHONY: molecule
-molecule: setup ## The main job on the fleet, from create to destroy
+molecule: check-machine setup ## The main job on the fleet, from create to destroy
 	@fleet/install-packages fleet
 	molecule test
 

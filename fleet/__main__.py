@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-from . import config, faults, fleet, report, ssh
+from . import config, faults, fleet, machine, report, ssh
 from .config import LOCK
 from .shell import FleetError, exclusive
 
@@ -22,6 +22,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True)
     for name, about in (
         ("up", "bring the fleet up (what runs is left alone)"),
+        ("check", "say whether this machine has the memory and the disk for a fleet"),
         ("info", "print addresses, urls, commit, revision and key paths"),
     ):
         command = commands.add_parser(name, help=about)
@@ -65,6 +66,10 @@ def dispatch(options: argparse.Namespace, cache: Path) -> int:
     if options.command == "info":
         data = report.info(cache, options.nodes)
         print(json.dumps(data, indent=2) if options.json else "\n".join(f"{key}: {data[key]}" for key in data))
+        return 0
+    if options.command == "check":
+        if not any(config.RUNTIME.glob("nodes/*")):
+            machine.check_room(cache, options.nodes)
         return 0
     if options.command == "ssh":
         os.execvp("ssh", ssh.command(cache, node_named(options.node), options.words))

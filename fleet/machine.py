@@ -31,9 +31,19 @@ NODE_DISK = 2 * GIB
 
 def check(cache: Path, count: int) -> None:
     """Say what is missing (programs, memory, disk) before anything is done."""
+    check_programs()
+    check_room(cache, count)
+
+
+def check_programs() -> None:
+    """Say which packages are missing."""
     lacking = sorted({package for program, package in PROGRAMS.items() if not shutil.which(program)})
     if lacking:
         raise FleetError(f"please install first: apt-get install {' '.join(lacking)}")
+
+
+def check_room(cache: Path, count: int) -> None:
+    """Say what memory and disk the fleet needs, if they are not there."""
     wanted = BUILD_MEMORY + count * NODE_MEMORY
     free = available_memory()
     if free < wanted:

@@ -16,6 +16,7 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.resolv
     DeploymentError,
     resolve,
 )
+from jinja2 import Undefined
 
 _PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
 
@@ -49,7 +50,24 @@ def _resolve(variables: Mapping[str, Any], profile: str, profiles: list[str] | N
     chosen = {name: variables[name] for name in names}
     if profile:
         chosen["sglang_profile"] = profile
-    return resolve(chosen, _profiles(profiles), _named([_PLAYBOOKS / "patch_sets"]))
+    undefined = {name: value for name, value in chosen.items() if isinstance(value, Undefined)}
+    for name in undefined:
+        del chosen[name]
+    problems = [f"{name} cannot be worked out: {_why_undefined(value)}." for name, value in undefined.items()]
+    try:
+        resolved = resolve(chosen, _profiles(profiles), _named([_PLAYBOOKS / "patch_sets"]))
+    except DeploymentError as error:
+        of_these = tuple(f"{name} is not set: " for name in undefined)
+        problems += [problem for problem in error.problems if not problem.startswith(of_these)]
+        raise DeploymentError(problems) from error
+    if problems:
+        raise DeploymentError(problems)
+    return resolved
+
+
+def _why_undefined(value: Undefined) -> str:
+    """Say which variable a template lacks."""
+    return str(getattr(value, "_undefined_message", "") or "its template names an undefined variable")
 
 
 def deployment(variables: Mapping[str, Any], profile: str = "", profiles: list[str] | None = None) -> dict[str, Any]:

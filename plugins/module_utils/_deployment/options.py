@@ -97,7 +97,9 @@ OPTIONS: dict[str, Option] = {
     "gpus": Option(dict, {}),
     "root_free_bytes": Option(int, 30_000_000_000),  # a venv of 11 GB, its cache, a worktree, and room to install
     "checkpoint_bytes": Option(int, 0),
-    "ready_timeout": Option(int, 1800, least=1, most=_SECONDS),
+    # Unset: from the checkpoint's size and the disk's speed.
+    "ready_timeout": Option(int, None, least=1, most=_SECONDS),
+    "disk_bytes_per_second": Option(int, 200_000_000, least=1),  # a slow network disk; local NVMe reads ten times that
     "stop_timeout": Option(int, 300, least=1, most=_SECONDS),
 }
 

@@ -10,6 +10,7 @@ from typing import Any
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment import flags, versions
 
 _TEXTS = ("name", "model", "instance", "served_model_name")
+_GPUS: dict[str, type] = {"count": int, "compute_capability": str, "memory_mib": int}
 _ROWS = {"arguments": "flag", "environment": "name"}
 
 
@@ -22,8 +23,11 @@ def problems(profile: dict[str, Any]) -> list[str]:
         found.append(f"{where} has no 'checkpoint' with a 'repository' of the Hub.")
     elif not isinstance(checkpoint.get("bytes"), int):
         found.append(f"{where} has no 'bytes' in 'checkpoint': how much disk the checkpoint takes.")
-    if not isinstance(profile.get("gpus"), dict):
-        found.append(f"{where} has no 'gpus' with what the hosts must have.")
+    gpus = profile.get("gpus")
+    if isinstance(gpus, dict) and set(gpus) >= set(_GPUS):
+        found += gpu_problems(f"{where}, gpus,", gpus)
+    else:
+        found.append(f"{where} has no 'gpus' with what the hosts must have: {', '.join(_GPUS)}.")
     for section, key in _ROWS.items():
         rows = profile.get(section)
         if isinstance(rows, list):
@@ -33,6 +37,17 @@ def problems(profile: dict[str, Any]) -> list[str]:
     smoke = profile.get("smoke")
     if not isinstance(smoke, list) or not smoke or not all(map(_prompt, smoke)):
         found.append(f"{where} has no 'smoke' prompts, each with 'messages' and 'expect'.")
+    return found
+
+
+def gpu_problems(where: str, gpus: dict[Any, Any]) -> list[str]:
+    """Return what is wrong with what `where` says of the GPUs, a sentence each."""
+    found = [f"{where} sets '{key}', and only {', '.join(_GPUS)} are known." for key in gpus if key not in _GPUS]
+    for key, kind in _GPUS.items():
+        value = gpus.get(key, kind())
+        if not isinstance(value, kind) or isinstance(value, bool):
+            meant = "text, such as '12.0'" if kind is str else "a whole number"
+            found.append(f"{where} sets '{key}' to {value!r}, which has to be {meant}.")
     return found
 
 

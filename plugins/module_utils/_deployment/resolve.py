@@ -9,6 +9,7 @@ from typing import Any
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment import flags, versions
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.options import read
+from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.profile import gpu_problems
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.profile import problems as profile_problems
 
 
@@ -46,6 +47,7 @@ def resolve(
     problems += flags.argument_problems("sglang_arguments", values["arguments"])
     for option in ("environment", "build_environment"):
         problems += flags.environment_problems(f"sglang_{option}", values[option])
+    problems += gpu_problems("sglang_gpus", values["gpus"])
     if profile is not None:
         problems += profile_problems(profile)
     if problems or profile is None:
@@ -106,15 +108,12 @@ def _assemble(values: dict[str, Any], profile: dict[str, Any], sets: list[dict[s
         },
         "verify": {
             "prompts": profile["smoke"],
-            "timeout_seconds": values["ready_timeout"],
+            # Reading the weights, and ten minutes for the kernels that are compiled at the first start.
+            "timeout_seconds": values["ready_timeout"] or 600 + size // values["disk_bytes_per_second"],
             "max_tokens": profile.get("smoke_max_tokens", 256),
         },
         "stop": {"timeout_seconds": values["stop_timeout"]},
     }
-
-
-def _service_names(names: list[str]) -> list[str]:
-    return [str(name).removesuffix(".service") for name in names]
 
 
 def _arguments(values: dict[str, Any], profile: dict[str, Any], served: str, path: str) -> dict[str, Any]:

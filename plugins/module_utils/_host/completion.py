@@ -27,6 +27,13 @@ from .watch import Dead, Machine, Watch, Watched
 PAUSE = 0.5
 AT_ONCE = 2
 CHECKS = ("repeat", "together", "stream")
+HOW = {
+    "prompt": "",
+    "repeat": " (to the same prompt again)",
+    "together": " (to one of two prompts at once)",
+    "stream": " (as a stream)",
+    "tool_call": "",
+}
 DEFAULT_PROMPT: dict[str, Any] = {"messages": [{"role": "user", "content": "What is the capital of France?"}]}
 # In this order: /ready (SGLang 0.5.20 and later) tells in milliseconds, /health generates a token.
 READINESS = ("/ready", "/health")
@@ -129,8 +136,7 @@ class _Verification:
         self.report.answers += answers
         for answer in answers:
             if answer.problem:
-                how = {"prompt": "", "tool_call": ""}.get(answer.check, f" ({HOW[answer.check]})")
-                raise Wrong(f"{self._request.url} gave a wrong answer{how}: {answer.problem}")
+                raise Wrong(f"{self._request.url} gave a wrong answer{HOW[answer.check]}: {answer.problem}")
         if self.report.ready_seconds is None:
             self.report.ready_seconds = round(self._machine.clock() - self._began, 2)
 
@@ -216,9 +222,6 @@ class _Verification:
         if found:
             self.report.diagnosis = found
             raise Wrong(f"{self._request.url} answers, but its log says: {found.evidence}")
-
-
-HOW = {"repeat": "to the same prompt again", "together": "to one of two prompts at once", "stream": "as a stream"}
 
 
 def _too_late(request: Request, report: Report) -> str:

@@ -300,8 +300,7 @@ def _changes(node: ast.AST, target: DictTarget, what: DictEntry) -> Iterator[tup
     elif isinstance(node, ast.Delete):
         yield from ((item, f"del {name}") for item in node.targets if _is_it(item, target))
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
-        if _is_it(node.func.value, target):
-            yield node.func.value, f"{name}.{node.func.attr}(…)"
+        yield from ((item, f"{name}.{node.func.attr}(…)") for item in [node.func.value] if _is_it(item, target))
 
 
 def _is_it(node: ast.AST, target: DictTarget) -> bool:

@@ -94,7 +94,10 @@ def test_true_is_neither_a_number_nor_a_text(name: str) -> None:
         ("multimem_world_sizes", ["four"], "a list of which each is a whole number, not 'four'"),
         ("multimem_world_sizes", [1], "from 2 to 1024, not 1"),
         ("profile", "qwen4", "there is no such model profile. Known: "),
-        ("replaces", ["sglang-qwen.service"], "names sglang-qwen, which is the service to be deployed"),
+        ("adopt", "sglang-qwen", "has to be a list"),
+        ("gpus", {"count": "eight"}, "'count' to 'eight', which has to be a whole number"),
+        ("gpus", {"compute_capability": 12.0}, "which has to be text, such as '12.0'"),
+        ("gpus", {"counts": 8}, "'counts', and only count, compute_capability, memory_mib are known"),
         ("environment", {"NCCL P2P": "1"}, "'NCCL P2P', which is no name of an environment variable"),
         ("environment", {"NCCL_DEBUG": True}, "sets NCCL_DEBUG to True: give it as text, in quotes"),
         ("build_environment", {"FLAGS": ["-O2"]}, "sets FLAGS to ['-O2']: give it as text, in quotes"),
@@ -142,6 +145,10 @@ def test_what_a_command_line_hands_over_is_taken_as_meant(name: str, given: Any,
         "version": lambda: found["build"]["version"],
     }
     assert places[name]() == means
+
+
+def test_what_a_host_has_goes_over_what_the_profile_expects() -> None:
+    assert resolved(gpus={"count": 4})["gpus"] == {"count": 4, "compute_capability": "12.0", "memory_mib": 97887}
 
 
 def test_two_deployments_share_no_list() -> None:

@@ -35,6 +35,7 @@ def test_the_parts_of_a_deployment() -> None:
         "model": "Qwen3.5-397B-A17B-NVFP4",
         "served_model_name": "qwen3.5-397b-a17b",
         "replaces": ["sglang-kimi"],
+        "adopt": False,
         "users": {"service": "sglang", "build": "sglang-build"},
         "paths": {
             "root": "/srv/sglang",
@@ -58,8 +59,34 @@ def test_the_parts_of_a_deployment() -> None:
     assert set(found) - set(expected) == {"build", "patch_sets", "launch", "verify"}
     assert (found["build"]["commit"], found["build"]["version"]) == (COMMIT, "0.5.23")
     assert found["launch"]["arguments"]["model-path"] == f"/srv/models/{PROFILE}"
-    assert found["verify"]["timeout_seconds"] == 1800
     assert [prompt["expect"] for prompt in found["verify"]["prompts"]] == ["Paris", "Tokyo", "Shakespeare"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "seconds"),
+    [
+        ({}, 600 + 1115),  # 223 GB at 200 MB/s, after ten minutes for kernels that are compiled
+        ({"disk_bytes_per_second": 2_000_000_000}, 600 + 111),
+        ({"checkpoint_bytes": 1_000_000}, 600),
+        ({"ready_timeout": 300}, 300),
+    ],
+)
+def test_a_start_may_take_as_long_as_reading_the_checkpoint_does(changes: dict[str, int], seconds: int) -> None:
+    assert resolved(**changes)["verify"]["timeout_seconds"] == seconds
+
+
+def test_a_service_is_never_in_its_own_way() -> None:
+    """An inventory lists every service on these GPUs, and each profile's is one of them."""
+    found = resolved(replaces=["sglang-qwen.service", "sglang-kimi", "sglang-qwen"])
+    assert found["replaces"] == ["sglang-kimi"]
+
+
+@pytest.mark.parametrize(
+    ("given", "adopted"),
+    [([], False), (["sglang-kimi"], False), (["sglang-qwen"], True), (["sglang-qwen.service"], True)],
+)
+def test_a_foreign_unit_is_adopted_only_by_its_name(given: list[str], adopted: bool) -> None:
+    assert resolved(adopt=given)["adopt"] is adopted
 
 
 def test_resolving_changes_neither_profiles_nor_patch_sets() -> None:
@@ -188,8 +215,9 @@ FLAGS: dict[str, dict[str, Any]] = json.loads(
 
 @pytest.mark.parametrize("profile", sorted(PROFILES))
 def test_the_engine_takes_every_argument_of_a_profile(profile: str) -> None:
-    """Judged by the recorded --help of 0.5.23: a flag that is not recorded there fails, and has to be looked up."""
+    """Judged by the recorded --help of 0.5.23."""
     for flag, value in arguments(profile=profile, version="0.5.23").items():
+        assert flag in FLAGS, f"look --{flag} up in the --help of 0.5.23 and record it in fixtures/flags_0.5.23.json"
         takes = FLAGS[flag]["takes"]
         if takes == "nothing":
             assert value is True, flag
@@ -277,6 +305,11 @@ def row(flag: str, value: Any = 1, **more: Any) -> dict[str, Any]:
         ({"checkpoint": {}}, "has no 'checkpoint' with a 'repository'"),
         ({"checkpoint": {"repository": "a/b"}}, "has no 'bytes' in 'checkpoint'"),
         ({"gpus": None}, "has no 'gpus'"),
+        ({"gpus": {"count": 8}}, "has no 'gpus' with what the hosts must have: count, compute_capability, memory_mib"),
+        (
+            {"gpus": {"count": 8, "compute_capability": 12.0, "memory_mib": 1}},
+            "'compute_capability' to 12.0, which has to be text",
+        ),
         ({"arguments": {"tp-size": 8}}, "has no list 'arguments'"),
         ({"environment": None}, "has no list 'environment'"),
         ({"arguments": [{"flag": "tp-size"}]}, "has a row without 'flag' or 'value'"),

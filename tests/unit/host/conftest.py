@@ -5,12 +5,25 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from ansible_collections.llmfleet.sglang.tests.unit.host.engine import Engine
 from ansible_collections.llmfleet.sglang.tests.unit.host.fakes import FakeHost
 
 
 @pytest.fixture
 def host(tmp_path: Path) -> FakeHost:
     return FakeHost(tmp_path)
+
+
+@pytest.fixture
+def engine() -> Iterator[Engine]:
+    with Engine() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()

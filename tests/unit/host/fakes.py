@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import shutil
+import signal
 import struct
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Callable
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.command import Outcome
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.proc import Process
 
 CARD = "NVIDIA RTX PRO 6000 Blackwell Server Edition"
 
@@ -39,10 +42,17 @@ class FakeHost:
         self.gpu_problem = ""
         self.bus_problem = ""
         self.refuses = ""
+        self.journal = ["loading weights", "RuntimeError: missing shard"]
+        self.loads: dict[int, tuple[str, str]] = {}
+        self.shm = str(root / "shm")
         self.on_stop: Callable[[], None] = lambda: None
+        self.on_kill: Callable[[], None] = lambda: None
+        self.signals: list[tuple[int, int]] = []
         self._events: list[tuple[float, Callable[[], None]]] = []
         self._sockets: dict[int, list[tuple[str, int]]] = {}
+        self._connections: list[tuple[str, int]] = []
         (root / "proc" / "net").mkdir(parents=True)
+        (root / "shm").mkdir()
         self._write_sockets()
 
     # processes -------------------------------------------------------------------------------------------------
@@ -92,8 +102,39 @@ class FakeHost:
                 lines[version] += (
                     f"   0: {kernel_address(address)}:{port:04X} 00000000:0000 0A 0:0 00:0 0 0 0 {inode} 1 0\n"
                 )
+        for address, port in self._connections:
+            lines[4] += f"   1: {kernel_address(address)}:{port:04X} 00000000:9999 01 0:0 00:0 0 0 0 1 1 0\n"
         (Path(self.proc) / "net" / "tcp").write_text(lines[4])
         (Path(self.proc) / "net" / "tcp6").write_text(lines[6])
+
+    def connect(self, *connections: tuple[str, int]) -> None:
+        """These connections to local ports are open, and no others."""
+        self._connections = list(connections)
+        self._write_sockets()
+
+    def add_segment(self, name: str, *pids: int, opened: bool = False) -> Path:
+        """A file in /dev/shm that these processes map (or hold open)."""
+        path = Path(self.shm) / name
+        path.write_bytes(b"x" * 16)
+        status = path.stat()
+        for pid in pids:
+            folder = Path(self.proc) / str(pid)
+            device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
+            if opened:
+                (folder / "fd" / f"9{len(os.listdir(folder / 'fd'))}").symlink_to(path)
+            else:
+                with (folder / "maps").open("a") as maps:
+                    maps.write(
+                        f"7f142fccb000-7f142fcd0000 rw-s 00000000 {device} {status.st_ino}      /dev/shm/x (deleted)\n"
+                    )
+        return path
+
+    def send(self, process: Process, number: int) -> bool:
+        """Signals are obeyed at once by SIGKILL alone."""
+        self.signals.append((process.pid, number))
+        if number == signal.SIGKILL:
+            self.remove_process(process.pid)
+        return True
 
     # time ------------------------------------------------------------------------------------------------------
 
@@ -134,7 +175,8 @@ class FakeHost:
         if argv[0] == "nvidia-smi":
             return self._nvidia_smi(key)
         if argv[0] == "journalctl":
-            return Outcome(key, 0, "loading weights\nRuntimeError: missing shard\n")
+            count = next(int(word[8:]) for word in argv if word.startswith("--lines="))
+            return Outcome(key, 0, "".join(f"{line}\n" for line in self.journal[-count:]))
         return Outcome(key, None, problem="missing")
 
     def _systemctl(self, argv: list[str]) -> tuple[int, str]:
@@ -149,6 +191,10 @@ class FakeHost:
         if "stop" in argv and unit:
             unit.update(ActiveState="deactivating", SubState="stop-sigterm")
             self.on_stop()
+        if "kill" in argv and unit:
+            self.on_kill()
+        if "reset-failed" in argv and unit and unit["ActiveState"] == "failed":
+            unit["ActiveState"] = "inactive"
         if "disable" in argv and unit:
             unit["UnitFileState"] = "disabled"
         return 0, ""
@@ -170,6 +216,12 @@ class FakeHost:
         rows = []
         for card in range(self.cards):
             row = {"index": card, "uuid": self.uuid(card), "mig.mode.current": "Disabled", **values}
+            if card in self.loads:
+                row |= {
+                    "utilization.gpu": self.loads[card][0],
+                    "power.draw": self.loads[card][1],
+                    "power.limit": "600.00",
+                }
             rows.append(", ".join(str(row.get(name, "[N/A]")) for name in key[1].partition("=")[2].split(",")))
         return Outcome(key, 0, "\n".join(rows) + "\n")
 

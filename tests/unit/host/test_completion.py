@@ -5,99 +5,26 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from ansible_collections.llmfleet.sglang.plugins.module_utils._host.completion import (
-    Machine,
-    Question,
-    Report,
-    Request,
-    contains,
-    is_garbage,
-    judge,
-    verify,
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.completion import Report, Request, verify
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.judge import Question, contains, is_garbage, judge
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.watch import Machine
+from ansible_collections.llmfleet.sglang.tests.unit.host.engine import (
+    FRANCE,
+    JAPAN,
+    MODEL,
+    SERVICE,
+    Engine,
+    question,
+    reply,
 )
 from ansible_collections.llmfleet.sglang.tests.unit.host.fakes import FakeHost
-
-SERVICE = "sglang-qwen.service"
-MODEL = "qwen3.5-397b"
-
-
-def question(text: str, expect: str = "", **extra: Any) -> Question:
-    return Question(({"role": "user", "content": text},), expect, extra)
-
-
-FRANCE = question("What is the capital of France?", "Paris")
-JAPAN = question("What is the capital of Japan?", "Tokyo")
-
-
-def reply(text: str | None, finish: str = "stop", **more: Any) -> dict[str, Any]:
-    return {"choices": [{"message": {"role": "assistant", "content": text, **more}, "finish_reason": finish}]}
-
-
-class Engine(ThreadingHTTPServer):
-    """A server that answers as it is told; `script` is asked for each completion: (status, body)."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.drip = False
-        self.models: list[str] = [MODEL]
-        self.script: Callable[[int, dict[str, Any]], tuple[int, Any]] = lambda number, body: (200, reply("Paris."))
-        self.asked: list[dict[str, Any]] = []
-        self.headers: list[dict[str, str]] = []
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that gave up is part of the tests."""
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Engine
-
-    def do_GET(self) -> None:
-        self._send(200, {"data": [{"id": name} for name in self.server.models]})
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.asked.append(body)
-        self.server.headers.append(dict(self.headers))
-        self._send(*self.server.script(len(self.server.asked), body))
-
-    def _send(self, status: int, body: Any) -> None:
-        data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        pause = 0.2 if self.server.drip and self.command == "POST" else 0.0
-        for at in range(0, len(data), 1 if pause else len(data)):
-            self.wfile.write(data[at:] if not pause else data[at : at + 1])
-            time.sleep(pause)
-
-    def log_request(self, code: Any = "-", size: Any = "-") -> None:
-        pass
-
-
-@pytest.fixture
-def engine() -> Iterator[Engine]:
-    with Engine() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture
@@ -108,7 +35,7 @@ def unit(host: FakeHost) -> FakeHost:
 
 def ask(host: FakeHost, url: str, *questions: Question, **changes: Any) -> Report:
     request = Request(url, questions or (FRANCE,), MODEL, SERVICE, timeout=20)
-    return verify(replace(request, **changes), Machine(run=host.run, clock=host.clock, sleep=host.sleep))
+    return verify(replace(request, **changes), Machine(host.run, host.proc, host.clock, host.sleep))
 
 
 def test_right_answers(engine: Engine, unit: FakeHost) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.command import Outcome
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.stop import (
+    KILL_GRACE,
     CannotStop,
     Machine,
     Report,
@@ -29,7 +30,7 @@ REQUEST = Request(KIMI, ports=(30000,), address="10.77.0.11", tolerate=(QWEN,), 
 
 
 def machine(host: FakeHost) -> Machine:
-    return Machine(run=host.run, proc=host.proc, clock=host.clock, sleep=host.sleep)
+    return Machine(host.run, host.proc, host.shm, host.clock, host.sleep, host.send)
 
 
 def go(host: FakeHost, request: Request = REQUEST, check_mode: bool = False) -> Report:
@@ -113,7 +114,8 @@ def test_a_service_that_ignores_its_stop_is_named(kimi: FakeHost) -> None:
     assert "still deactivating (stop-sigterm); systemd kills it after 1min 30s" in text
     assert "pid 12 (sglang::scheduler), unit session-1.scope still runs" in text
     assert "port 30000 on 0.0.0.0: pid 10" in text
-    assert kimi.now == pytest.approx(60, abs=1.1)
+    assert kimi.now == pytest.approx(60 + KILL_GRACE, abs=1.1)
+    assert report.killed == [f"{KIMI}, by SIGKILL"]
 
 
 def test_a_worker_outside_the_control_group_that_lives_on_is_named(kimi: FakeHost) -> None:

@@ -97,7 +97,7 @@ def test_both_dicts(release: tuple[str, Path]) -> None:
     for name in changed:
         old, new = before[name].splitlines(), after[name].splitlines()
         assert len(new) == len(old) + 1 and [line for line in new if line in old] == [
-            l for l in new if b"12: " not in l
+            x for x in new if b"12: " not in x
         ]
     again = do(root, *patch_set("sm120"))
     assert not again.changed and read_all(root) == after

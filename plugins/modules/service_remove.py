@@ -1,0 +1,83 @@
+#!/usr/bin/python
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: take a unit of ours away, and give back what it took the name of."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: service_remove
+short_description: Remove a unit that this collection made, and give back the foreign one that it took the name of
+version_added: 0.1.0
+author: llmfleet engineers (@llmfleet)
+description:
+  - Disables and removes a stopped service of ours. A unit that this collection did not make is left alone.
+  - A foreign unit which was adopted comes back byte for byte with its drop-ins, enabled if it was, but not started.
+attributes:
+  check_mode:
+    support: full
+    description: Runs in check mode and says what it would do, without doing it.
+  diff_mode:
+    support: none
+    description: Returns what changes as a diff.
+  idempotent:
+    support: full
+    description: A second run changes nothing.
+options:
+  name:
+    description: The service's name, without C(.service).
+    type: str
+    required: true
+  adopted:
+    description: The file in which M(llmfleet.sglang.host_snapshot) keeps an adopted unit.
+    type: path
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Remove the unit
+  llmfleet.sglang.service_remove:
+    name: sglang-kimi
+    adopted: /var/lib/llmfleet/kimi/adopted.json
+"""
+
+RETURN = r"""
+given_back:
+  description: Whether a foreign unit of that name was given back.
+  returned: success
+  type: bool
+"""
+
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import snapshot, units
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.units import UnitError, UnitFiles
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={"name": {"type": "str", "required": True}, "adopted": {"type": "path", "required": True}},
+        supports_check_mode=True,
+    )
+    name, adopted = module.params["name"], Path(module.params["adopted"])
+    try:
+        before, foreign = UnitFiles.read(name), snapshot.load(adopted)
+        changed = before.ours
+        if changed and not module.check_mode:
+            if units.active(name):
+                raise UnitError("it still runs")
+            units.set_enabled(name, False)
+            (foreign.services[0].files if foreign else UnitFiles(name)).write()
+            units.systemctl("daemon-reload")
+            if foreign:
+                units.set_enabled(name, foreign.services[0].enabled)
+    except (OSError, UnitError) as error:
+        module.fail_json(msg=f"{name}.service cannot be removed: {error}.")
+    module.exit_json(changed=changed, given_back=changed and foreign is not None)
+
+
+if __name__ == "__main__":
+    main()
