@@ -101,14 +101,14 @@ def playbook(
 
 
 def module(host: str, module_name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one module of the checkout on a node as root; its result, and whether it `failed`."""
+    """Run one module of the checkout on a node as root; its result, whether it `failed`, and all that was `said`."""
     words: list[str | Path] = ["ansible", host, "-i", INVENTORY, "--become", "-m", f"llmfleet.sglang.{module_name}"]
     done = run([*words, "-a", json.dumps(dict(arguments))], env={"ANSIBLE_CALLBACK_RESULT_FORMAT": "json"})
     start, end = done.output.find(" => {"), done.output.rfind("}")
     assert start >= 0, f"{done}\n{done.output}"
     result = json.loads(done.output[start + len(" => ") : end + 1])
     assert isinstance(result, dict)
-    return {**result, "failed": done.rc != 0}
+    return {**result, "failed": done.rc != 0, "said": done.output}
 
 
 def copy_of_checkout(target: Path) -> Path:

@@ -8,7 +8,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +26,26 @@ from tests.fleet.hosts import SERVICE, name
 
 # What only looks comes first; then what changes something and puts it back.
 ORDER = ("deployed", "again", "installed", "bad_input", "proofs", "cutover_failure")
+SOCKETS = pytest.StashKey[str]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take the demo fleet when no hosts are named."""
+    """Take the demo fleet when no hosts are named, and one SSH connection to each node for all tests."""
     if not config.option.hosts:
         config.option.hosts = "ansible://sglang"
     if not config.option.ansible_inventory:
         config.option.ansible_inventory = str(INVENTORY)
+    config.stash[SOCKETS] = tempfile.mkdtemp(prefix="llmfleet-ssh-")
+    shared = f"-o ControlMaster=auto -o ControlPersist=60s -o ControlPath={config.stash[SOCKETS]}/%C"
+    os.environ["ANSIBLE_SSH_EXTRA_ARGS"] = shared
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the SSH connections."""
+    folder = Path(config.stash[SOCKETS])
+    for socket in folder.iterdir():
+        subprocess.run(["ssh", "-S", str(socket), "-O", "exit", "node"], capture_output=True, timeout=20)
+    shutil.rmtree(folder)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -38,20 +54,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show what the nodes of a failed test say about their services."""
-    report: Any = yield
+    report = yield
     if report.failed:
-        hosts = {name(host): host for host in _hosts_in(getattr(item, "funcargs", {}).values())}
-        for host in hosts.values():
+        for host in _hosts_in(getattr(item, "funcargs", {}).values()):
             report.sections.append((f"services of {name(host)}", services_of(host)))
     return report
 
 
 def _hosts_in(values: Iterable[Any]) -> list[Host]:
-    """The nodes among a test's fixtures."""
+    """The nodes among a test's fixtures, each once."""
     flat = [one for value in values for one in (value if isinstance(value, list) else [value])]
-    return [one for one in flat if isinstance(one, Host)]
+    return list({name(one): one for one in flat if isinstance(one, Host)}.values())
 
 
 def services_of(host: Host) -> str:

@@ -150,7 +150,7 @@ def test_gpu_memory_of_a_stranger_is_named(node: Host) -> None:
     start(node, VICTIM, "/bin/sleep 651")
     pid = start(node, STRANGER, "/bin/sleep 652", "Environment=LLMFLEET_SIM_GPU=3:4096")
     result = stop(node)
-    said = [line for line in result.get("warnings", []) + result["held"] if f"pid {pid} " in line]
-    assert len(said) == 1 and said[0].startswith("GPU 3: 4096 MiB held by ")
+    said = [line for line in result["said"].splitlines() if f"pid {pid} " in line and "4096 MiB" in line]
+    assert said and "GPU 3: 4096 MiB held by " in said[0]
     assert f"{STRANGER}.service" in said[0]
     assert show(node, STRANGER, "MainPID") == {"MainPID": str(pid)}

@@ -21,8 +21,9 @@ def problems(profile: dict[str, Any]) -> list[str]:
     checkpoint = profile.get("checkpoint")
     if not isinstance(checkpoint, dict) or not _text(checkpoint.get("repository")):
         found.append(f"{where} has no 'checkpoint' with a 'repository' of the Hub.")
-    elif not isinstance(checkpoint.get("bytes"), int):
-        found.append(f"{where} has no 'bytes' in 'checkpoint': how much disk the checkpoint takes.")
+    elif not isinstance(checkpoint.get("bytes", 0), int):
+        found.append(f"{where} has 'bytes' in 'checkpoint' that are no whole number.")
+    found += _range_problems(where, profile.get("versions"))
     gpus = profile.get("gpus")
     if isinstance(gpus, dict) and set(gpus) >= set(_GPUS):
         found += gpu_problems(f"{where}, gpus,", gpus)
@@ -57,6 +58,32 @@ def _text(value: Any) -> bool:
 
 def _prompt(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("messages"), list) and _text(value.get("expect"))
+
+
+def misfits(profile: dict[str, Any], version: str, size: int) -> list[str]:
+    """Return why a sound profile does not do for a deployment, a sentence each.
+
+    version: the SGLang version, "" where none is known; size: the checkpoint's bytes as the operator says, 0 for none.
+    """
+    where = f"The model profile '{profile['name']}'"
+    found = []
+    wanted = str(profile.get("versions") or "")
+    if version and not versions.matches(version, wanted):
+        found.append(f"{where} is made for SGLang {wanted}, and sglang_version is {version}.")
+    if not size and not profile["checkpoint"].get("bytes"):
+        found.append(
+            f"{where} has no 'bytes' in 'checkpoint', for no source says how much disk it takes: "
+            "set sglang_checkpoint_bytes to the sum of the repository's files on the Hub."
+        )
+    return found
+
+
+def _range_problems(where: str, spec: Any) -> list[str]:
+    try:
+        versions.check(str(spec or ""))
+    except ValueError as error:
+        return [f"{where} has a range 'versions' that cannot be read: {error}."]
+    return []
 
 
 def _row_problems(where: str, row: Any, key: str) -> list[str]:

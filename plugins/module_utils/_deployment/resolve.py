@@ -9,7 +9,7 @@ from typing import Any
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment import flags, versions
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.options import read
-from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.profile import gpu_problems
+from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.profile import gpu_problems, misfits
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.profile import problems as profile_problems
 
 
@@ -39,17 +39,18 @@ def resolve(
         if name not in patch_sets:
             known = ", ".join(sorted(patch_sets))
             problems.append(f"sglang_patch_sets names '{name}', and there is no such patch set. Known: {known}.")
-    if values["version"]:
-        try:
-            versions.parse(values["version"])
-        except ValueError as error:
-            problems.append(f"sglang_version: {error}.")
+    version = values["version"] or ""
+    try:
+        versions.parse(version or "0.0.0")
+    except ValueError as error:
+        version = ""
+        problems.append(f"sglang_version: {error}.")
     problems += flags.argument_problems("sglang_arguments", values["arguments"])
     for option in ("environment", "build_environment"):
         problems += flags.environment_problems(f"sglang_{option}", values[option])
     problems += gpu_problems("sglang_gpus", values["gpus"])
     if profile is not None:
-        problems += profile_problems(profile)
+        problems += profile_problems(profile) or misfits(profile, version, values["checkpoint_bytes"])
     if problems or profile is None:
         raise DeploymentError(problems)
     return _assemble(values, profile, [patch_sets[name] for name in values["patch_sets"]])

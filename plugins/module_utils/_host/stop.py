@@ -225,7 +225,8 @@ def _others(gpus: Reading, pids: set[int], processes: dict[int, Process], tolera
         process = processes.get(one.pid)
         if one.pid in pids or (process and process.unit in tolerated):
             continue
-        who = process.describe() if process else f"pid {one.pid} ({one.name})"
+        name = process.command if process else one.name
+        who = f"pid {one.pid} ({name[:60]}{', unit ' + process.unit if process and process.unit else ''})"
         rows.append((one.uuid, f"{one.amount} held by {who}, which is not of this service and was left alone"))
     return tuple(f"{cards}: {words}" for cards, words in gpus.by_cards(rows))
 

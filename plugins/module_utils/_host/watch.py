@@ -85,9 +85,11 @@ class Watch:
             raise Dead(f"{unit.name} has failed {how}")
         if unit.stopped:
             raise Dead(f"{unit.name} is not running {how}")
-        if unit.restarts - self._restarts > watched.restarts_allowed:
-            times = unit.restarts - self._restarts
+        times = unit.restarts - self._restarts
+        if times > watched.restarts_allowed:
             raise Dead(f"systemd restarted {unit.name} (times: {times}) while it should have come up {how}")
+        if unit.sub.startswith("auto-restart") and times + 1 > watched.restarts_allowed:
+            raise Dead(f"{unit.name} has failed {how}, and systemd waits to start it again")
         if watched.port:
             self._look_at_port(unit)
         self._hang.look(unit)

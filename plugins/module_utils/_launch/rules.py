@@ -237,8 +237,8 @@ def _condition_problems(condition: Any) -> list[str]:
     for key in ("arguments", "environment", "facts"):
         for value in condition.get(key, {}).values():
             found += _value_problems(value)
-    for branch in [*condition.get("any", []), condition.get("unless", {})]:
-        found += _condition_problems(branch)
+    branches = condition.get("any", []) + ([condition["unless"]] if "unless" in condition else [])
+    found += [problem for branch in branches for problem in _condition_problems(branch)]
     if "patch_sets" in condition and set(condition["patch_sets"]) not in ({"has"}, {"lacks"}):
         found.append("asks of patch_sets something other than 'has' or 'lacks'")
     found += _pattern_problems(condition.get("repository", ""))

@@ -169,7 +169,7 @@ class _Reader:
     def _walk(self, node: ast.AST, function: str, chain: list[ast.expr]) -> Iterator[Site]:
         for field, value in ast.iter_fields(node):
             for child in value if isinstance(value, list) else [value]:
-                if not isinstance(child, ast.AST):
+                if not isinstance(child, ast.AST) or _is_definition(child):
                     continue
                 inner, links = function, chain
                 if isinstance(child, (*FUNCTIONS, ast.ClassDef)):
@@ -180,16 +180,14 @@ class _Reader:
                 elif isinstance(child, ast.stmt):
                     links = []
                 if isinstance(child, ast.expr):
-                    yield from self._expression(child, inner, links, node)
+                    yield from self._expression(child, inner, links)
                 else:
                     yield from self._walk(child, inner, links)
 
-    def _expression(self, node: ast.expr, function: str, chain: list[ast.expr], parent: ast.AST) -> Iterator[Site]:
+    def _expression(self, node: ast.expr, function: str, chain: list[ast.expr]) -> Iterator[Site]:
         atoms = list(self._atoms(node))
         if not atoms:
             yield from self._walk(node, function, chain)
-            return
-        if _is_definition(node, parent):
             return
         for atom_node in self._others(node):
             yield from self._walk(atom_node, function, chain)
@@ -276,6 +274,8 @@ class _Reader:
         if not found:
             return None
         true = any(major == self.chip.major and minor in (None, self.chip.minor) for major, minor in found)
+        if re.search(r"or_(newer|above|later|higher)|_plus", name):
+            true = self.chip.number >= min(major * 10 + (minor or 0) for major, minor in found)
         return _Atom("predicate", [f"{major}.{minor or 0}" for major, minor in found], true)
 
     def _comparison(self, node: ast.Compare) -> _Atom | None:
@@ -308,6 +308,8 @@ class _Reader:
         return None
 
     def _is_measure(self, node: ast.expr) -> bool:
+        if "version_info" in ast.unparse(node):
+            return False
         if isinstance(node, ast.Name):
             return node.id in self.majors or bool(
                 re.search(r"capability|device_sm|sm_major|cc_major|sm_version", node.id)
@@ -358,11 +360,12 @@ def _tests(node: ast.If) -> list[ast.expr]:
     return tests
 
 
-def _is_definition(node: ast.expr, parent: ast.AST) -> bool:
-    """Say whether an expression only gives a predicate another name, `_is_sm90 = cuda and is_sm90()`."""
-    targets = parent.targets if isinstance(parent, ast.Assign) else []
-    name = targets[0].id if targets and isinstance(targets[0], ast.Name) else ""
-    return bool(PREDICATE.match(name) and re.match(r"^_*(is|has|use)_", name)) and not isinstance(node, ast.Dict)
+def _is_definition(node: ast.AST) -> bool:
+    """Say whether a statement only gives a predicate another name, `_is_sm90 = cuda and is_sm90()`."""
+    if not isinstance(node, ast.Assign) or isinstance(node.value, ast.Dict):
+        return False
+    name = getattr(node.targets[0], "id", "")
+    return bool(PREDICATE.match(name) and re.match(r"^_*(is|has|use)_", name))
 
 
 def _literal(node: ast.expr) -> Any:

@@ -172,10 +172,18 @@ def test_no_secret_is_in_the_deployment() -> None:
     assert SECRET not in json.dumps(found)
 
 
-@pytest.mark.parametrize("name", ["repository", "hub_endpoint"])
-@pytest.mark.parametrize("user", [f"user:{SECRET}", SECRET])
-def test_a_url_with_a_secret_is_refused_without_telling_it(name: str, user: str) -> None:
-    (problem,) = problems(**{name: f"https://{user}@mirror.example/sglang.git"})
+@pytest.mark.parametrize(
+    ("name", "login"),
+    [
+        ("repository", f"https://user:{SECRET}"),
+        ("repository", f"https://{SECRET}"),
+        ("repository", f"ssh://git:{SECRET}"),
+        ("hub_endpoint", f"https://user:{SECRET}"),
+        ("hub_endpoint", f"https://{SECRET}"),
+    ],
+)
+def test_a_url_with_a_secret_is_refused_without_telling_it(name: str, login: str) -> None:
+    (problem,) = problems(**{name: f"{login}@mirror.example/sglang.git"})
     assert f"sglang_{name} holds a password or token" in problem
     assert SECRET not in problem
 

@@ -57,13 +57,13 @@ class Handler(BaseHTTPRequestHandler):
     server: Engine
 
     def do_GET(self) -> None:
+        self.server.got.append(self.path)
         if self.path == "/v1/models":
             self._send(200, {"data": [{"id": name} for name in self.server.models]})
         elif self.path == "/metrics" and self.server.metrics:
             self._send(200, self.server.metrics.encode())
         else:
             self._send(self.server.gets.get(self.path, 404), {})
-        self.server.got.append(self.path)
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

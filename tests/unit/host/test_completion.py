@@ -167,6 +167,7 @@ DEAD = [
     ({"ActiveState": "failed", "Result": "exit-code", "ExecMainStatus": "1"}, "has failed (result exit-code"),
     ({"ActiveState": "inactive"}, "is not running"),
     ({"ActiveState": "activating", "SubState": "auto-restart", "NRestarts": "1"}, "restarted sglang-qwen.service"),
+    ({"ActiveState": "activating", "SubState": "auto-restart", "Result": "exit-code"}, "waits to start it again"),
     ({"LoadState": "not-found", "ActiveState": "inactive"}, "there is no unit"),
 ]
 

@@ -41,6 +41,12 @@ def test_a_mirror_holds_every_commit_and_its_version(mirror: Path, upstream: Rep
     assert not (mirror.parent / "sglang.git.partial").exists()
 
 
+def test_a_version_may_be_a_light_tag(mirror: Path, upstream: Repository) -> None:
+    upstream.git("tag", "v0.5.24")
+    source.update(mirror, upstream.url)
+    assert source.describe(mirror, upstream.git("rev-parse", "main")) == "v0.5.24"
+
+
 def test_a_commit_that_is_nowhere_is_not_there(mirror: Path, upstream: Repository, tmp_path: Path) -> None:
     assert not source.has_commit(mirror, "0" * 40)
     assert not source.has_commit(tmp_path / "no-mirror", "0" * 40)

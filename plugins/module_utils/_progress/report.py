@@ -1,0 +1,155 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A small file that says how far a long task is, and one that keeps how long it took. Private to the collection.
+
+The controller reads the first while the task runs (plugin_utils/_progress.py) and prints it; the second lies beside what
+is made and holds the seconds of each phase the last time that it came to its end on this host.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+# A counted step is written at most this often, in seconds.
+_INTERVAL = 1.0
+_SCHEMA = 1
+
+
+def write_atomically(path: Path, content: Mapping[str, Any]) -> None:
+    """Write JSON that everybody may read. No link is followed, as the folder may be /tmp. Raises OSError."""
+    handle, fresh = tempfile.mkstemp(dir=path.parent, prefix=".llmfleet-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            json.dump(content, stream)
+        os.chmod(fresh, 0o644)
+        os.replace(fresh, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(fresh)
+        raise
+
+
+def read_durations(path: Optional[Path]) -> dict[str, float]:
+    """Return the seconds that each phase took the last time; empty when nothing is known."""
+    if path is None:
+        return {}
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        return {str(name): float(seconds) for name, seconds in kept["seconds"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+class Progress:
+    """Says in the file `path` which phase a task is in and how far; telling may fail, the work never does for it.
+
+    The file holds {phase, done, total, unit, started_at (epoch seconds of this host), last_seconds}. Without a path
+    nothing is written. durations: where the seconds of each phase that ended are kept. May be told from several threads.
+    """
+
+    def __init__(
+        self, path: Optional[str], durations: Optional[Path] = None, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._path = Path(path) if path else None
+        self._durations = durations
+        self._clock = clock
+        self._last = read_durations(durations)
+        self._ended: dict[str, float] = {}
+        self._lock = threading.Lock()
+        self._content: dict[str, Any] = {}
+        self._written = float("-inf")
+
+    def phase(self, name: str, *, total: int = 0, unit: str = "", done: int = 0) -> None:
+        """Begin a phase of `total` units; 0: how many is not known. The one before has come to its end."""
+        with self._lock:
+            self._end_phase()
+            self._content = {
+                "phase": name,
+                "done": done,
+                "total": total,
+                "unit": unit,
+                "started_at": self._clock(),
+                "last_seconds": self._last.get(name),
+            }
+            self._write()
+
+    def at(self, done: int, total: Optional[int] = None) -> None:
+        """`done` units are done in all, of `total` where that became known."""
+        with self._lock:
+            self._content["done"] = done
+            if total is not None:
+                self._content["total"] = total
+            if self._clock() - self._written >= _INTERVAL:
+                self._write()
+
+    def close(self, *, ended: bool) -> None:
+        """Remove the file; when the work has come to its end, keep how long its phases took."""
+        with self._lock:
+            if ended:
+                self._end_phase()
+            if self._path:
+                with contextlib.suppress(OSError):
+                    self._path.unlink()
+            if ended and self._durations and self._ended:
+                content = {"schema": _SCHEMA, "seconds": {**read_durations(self._durations), **self._ended}}
+                with contextlib.suppress(OSError):
+                    write_atomically(self._durations, content)
+
+    def _end_phase(self) -> None:
+        if self._content:
+            seconds = self._clock() - self._content["started_at"]
+            self._ended[self._content["phase"]] = round(max(0.0, seconds), 1)
+            self._content = {}
+
+    def _write(self) -> None:
+        self._written = self._clock()
+        if self._path is None:
+            return
+        try:
+            # Nothing but what this class wrote is replaced, whatever a caller named.
+            if self._path.is_symlink() or (self._path.exists() and not stat.S_ISREG(self._path.stat().st_mode)):
+                return
+            write_atomically(self._path, self._content)
+        except OSError:
+            return
+
+
+@contextlib.contextmanager
+def telling(path: Optional[str], durations: Optional[Path] = None) -> Iterator[Progress]:
+    """Tell the progress of a block; durations are kept when it ends without an exception."""
+    progress = Progress(path, durations)
+    ended = False
+    try:
+        yield progress
+        ended = True
+    finally:
+        progress.close(ended=ended)
+
+
+@contextlib.contextmanager
+def counting(progress: Progress, count: Callable[[], int], every: float = _INTERVAL) -> Iterator[None]:
+    """Tell, while a block runs, what `count` counts every so many seconds; it may raise OSError."""
+    done = threading.Event()
+
+    def work() -> None:
+        while not done.wait(every):
+            with contextlib.suppress(OSError):
+                progress.at(count())
+
+    thread = threading.Thread(target=work, daemon=True, name="llmfleet-counting")
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join(timeout=5)
