@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Print how far a long task is while it runs. Private to the collection.
 
-Ansible prints nothing between a task's start and its result. An action plugin made from `ProgressAction` runs the module
-of its name as Ansible would, so that check mode, become, no_log, pipelining and async keep their meaning, and meanwhile
-a thread with a connection of its own reads the small file that the module writes, and prints what it says:
+Ansible prints nothing between a task's start and its result. An action plugin made from `ProgressAction` runs the
+module of its name as Ansible would, so that check mode, become, no_log, pipelining and async keep their meaning.
+Meanwhile a thread with a connection of its own reads the small file that the module writes, and prints what it says:
 
       [node1] installing packages: 83 of 176, 12 s (last time 65 s)
 
@@ -22,7 +22,7 @@ import shlex
 import threading
 import time
 from collections.abc import Mapping
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import connection_loader
@@ -143,13 +143,13 @@ class Watcher:
             return f"{self._task}: {duration(elapsed)}"
 
 
-class ProgressAction(ActionBase):
+class ProgressAction(ActionBase):  # type: ignore[misc]
     """Run the module of the action's name, and print how far it is."""
 
     _supports_check_mode = True
     _supports_async = True
 
-    def run(self, tmp: Any = None, task_vars: Optional[dict[str, Any]] = None) -> dict[str, Any]:
+    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Run the module as Ansible's own action does; see there."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         in_background = bool(self._task.async_val) and not self._connection.has_native_async
@@ -166,7 +166,7 @@ class ProgressAction(ActionBase):
             self._remove_tmp_path(self._connection._shell.tmpdir)
         return result
 
-    def _watcher(self, arguments: dict[str, Any], task_vars: Mapping[str, Any]) -> Optional[Watcher]:
+    def _watcher(self, arguments: dict[str, Any], task_vars: Mapping[str, Any]) -> Watcher | None:
         """Make a watcher, and name the file that it reads in the module's arguments; None when that cannot be."""
         try:
             connection = self._own_connection()

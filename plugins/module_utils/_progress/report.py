@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A small file that says how far a long task is, and one that keeps how long it took. Private to the collection.
 
-The controller reads the first while the task runs (plugin_utils/_progress.py) and prints it; the second lies beside what
-is made and holds the seconds of each phase the last time that it came to its end on this host.
+The controller reads the first while the task runs (plugin_utils/_progress.py) and prints it; the second lies beside
+what is made and holds the seconds of each phase the last time that it came to its end on this host.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
 # A counted step is written at most this often, in seconds.
 _INTERVAL = 1.0
@@ -39,7 +39,7 @@ def write_atomically(path: Path, content: Mapping[str, Any]) -> None:
         raise
 
 
-def read_durations(path: Optional[Path]) -> dict[str, float]:
+def read_durations(path: Path | None) -> dict[str, float]:
     """Return the seconds that each phase took the last time; empty when nothing is known."""
     if path is None:
         return {}
@@ -53,13 +53,11 @@ def read_durations(path: Optional[Path]) -> dict[str, float]:
 class Progress:
     """Says in the file `path` which phase a task is in and how far; telling may fail, the work never does for it.
 
-    The file holds {phase, done, total, unit, started_at (epoch seconds of this host), last_seconds}. Without a path
-    nothing is written. durations: where the seconds of each phase that ended are kept. May be told from several threads.
+    The file holds {phase, done, total, unit, started_at (epoch seconds of this host), last_seconds}; without a path
+    nothing is written. durations: where the seconds of each phase that ended are kept. Several threads may tell.
     """
 
-    def __init__(
-        self, path: Optional[str], durations: Optional[Path] = None, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, path: str | None, durations: Path | None = None, clock: Callable[[], float] = time.time) -> None:
         self._path = Path(path) if path else None
         self._durations = durations
         self._clock = clock
@@ -83,7 +81,7 @@ class Progress:
             }
             self._write()
 
-    def at(self, done: int, total: Optional[int] = None) -> None:
+    def at(self, done: int, total: int | None = None) -> None:
         """`done` units are done in all, of `total` where that became known."""
         with self._lock:
             self._content["done"] = done
@@ -125,7 +123,7 @@ class Progress:
 
 
 @contextlib.contextmanager
-def telling(path: Optional[str], durations: Optional[Path] = None) -> Iterator[Progress]:
+def telling(path: str | None, durations: Path | None = None) -> Iterator[Progress]:
     """Tell the progress of a block; durations are kept when it ends without an exception."""
     progress = Progress(path, durations)
     ended = False
