@@ -108,7 +108,13 @@ def main() -> None:
     before = dest.read_text(encoding="utf-8") if dest.exists() else ""
     try:
         found = lookup.source_pin(params["repository"], params["reference"], params["environment"])
-        revision = lookup.revision_pin(params["endpoint"], params["checkpoint"], params["revision"], params["token"])
+        revision = lookup.revision_pin(
+            params["endpoint"],
+            params["checkpoint"],
+            params["revision"],
+            params["token"],
+            environment=params["environment"],
+        )
     except lookup.PinError as error:
         module.fail_json(msg=f"Nothing was pinned: {error}")
     pins = {
