@@ -26,8 +26,11 @@ import yaml
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY / "plugins" / "module_utils"))
 
+from _source import dicts  # type: ignore[import-not-found, unused-ignore]  # noqa: E402
 from _source.engine import run  # type: ignore[import-not-found, unused-ignore]  # noqa: E402
+from _source.prove import prove, prove_compiles  # type: ignore[import-not-found, unused-ignore]  # noqa: E402
 from _source.spec import parse_edits  # type: ignore[import-not-found, unused-ignore]  # noqa: E402
+from _source.text import SourceText, apply_splices  # type: ignore[import-not-found, unused-ignore]  # noqa: E402
 
 FOLDER = "sglang/srt/distributed/device_communicators"
 SIZES = "{2: 64 * MiB, 4: 64 * MiB, 6: 128 * MiB, 8: 128 * MiB}"
@@ -59,6 +62,18 @@ def with_libcst(root: Path) -> None:
             if code != raw:
                 compile(code, path.name, "exec")
                 path.write_bytes(code)
+
+
+def in_memory(sources: list[SourceText], edits: list[Any]) -> None:
+    """Locate, splice and prove both edits, without files."""
+    for source, edit in zip(sources, edits):
+        (target,) = dicts.find(source, edit.what)
+        assert dicts.state(target, edit.what)[0] == "absent"
+        expected = source.fresh_tree()
+        splices = sorted(dicts.plan(target, edit.what, expected))
+        after = source.with_text(apply_splices(source.text, splices))
+        prove(after, expected, 1)
+        prove_compiles(after)
 
 
 def median(count: int, work: Callable[[], Any], before: Callable[[], Any] = lambda: None) -> float:
@@ -165,13 +180,19 @@ def main() -> int:
             report = run(str(root), parse_edits(edits))
             assert not report.failed, report.failed
 
+        many, parsed = options.repeats * 3, parse_edits(edits)
+        raws = [(folder / "kept" / name).read_bytes() for name in ("all_reduce_utils.py", "torch_symm_mem.py")]
         figures = {
-            "logic: ours, first run": median(options.repeats * 3, ours, reset),
-            "logic: ours, second run": median(options.repeats * 3, ours),
-            "logic: ours, check mode": median(
-                options.repeats * 3, lambda: run(str(root), parse_edits(edits), True), reset
+            "in memory: ours, proof included": median(
+                many, lambda: in_memory([SourceText("a.py", raw) for raw in raws], parsed)
             ),
-            "logic: libcst": median(options.repeats * 3, lambda: with_libcst(root), reset),
+            "in memory: libcst, no proof": median(
+                many, lambda: [libcst.parse_module(raw).visit(AddKey()).bytes for raw in raws]
+            ),
+            "tree: ours, first run": median(many, ours, reset),
+            "tree: ours, second run": median(many, ours),
+            "tree: ours, check mode": median(many, lambda: run(str(root), parsed, True), reset),
+            "tree: libcst": median(many, lambda: with_libcst(root), reset),
         }
         reset()
         figures.update({f"Ansible: {k}": v for k, v in module_times(root, edits, options.repeats, folder).items()})
@@ -180,7 +201,9 @@ def main() -> int:
         return 0
     for label, value in figures.items():
         print(f"{label:38} {value:8.1f} ms")
-    print(f"libcst / ours                          {figures['logic: libcst'] / figures['logic: ours, first run']:8.1f}")
+    ratio = figures["in memory: libcst, no proof"] / figures["in memory: ours, proof included"]
+    print(f"{'libcst / ours, in memory':38} {ratio:8.1f}")
+    print(f"{'libcst / ours, tree':38} {figures['tree: libcst'] / figures['tree: ours, first run']:8.1f}")
     for label in ("first", "second"):
         ratio = figures[f"Ansible: python_source, {label} run"] / figures["Ansible: ping"]
         print(f"python_source / ping, {label + ' run':16} {ratio:8.2f}")

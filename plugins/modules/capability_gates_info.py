@@ -90,7 +90,7 @@ gates:
       description: Function or method that the test stands in; empty at module level.
       type: str
     expression:
-      description: The test, on one line, cut after 200 characters.
+      description: The test, on one line without comments, cut after 200 characters.
       type: str
       sample: get_platform().is_sm90 or get_platform().is_sm100
     kind:

@@ -121,7 +121,7 @@ options:
     description:
       - A file that, during the work, says how far it is (phase, bytes done, bytes in all, rate, seconds
         left), as JSON. It is removed in the end.
-      - Without it, C(.staging/<owner--name>--<revision>.progress.json) in the store.
+      - Without it, one of a name that nobody can guess, which is read and printed while the task runs.
     type: path
 """
 

@@ -12,6 +12,7 @@ short_description: Wait until a server gives the right answers to known prompts
 version_added: 0.1.0
 author:
   - llmfleet engineers (@llmfleet)
+extends_documentation_fragment: llmfleet.sglang.progress
 description:
   - Waits until C(/v1/chat/completions) of an OpenAI-compatible server answers known prompts rightly, at
     temperature 0.
@@ -155,14 +156,20 @@ options:
     description: How many lines of the unit's journal a failure shows.
     type: int
     default: 40
+  durations_file:
+    description: A file on the host in which the seconds of each phase are kept, to be said the next time.
+    type: path
 attributes:
   check_mode:
+    description: Can run in check mode and return changed status prediction without modifying the target.
     support: full
     details: Asks nothing and reports that it was skipped, since the server may not exist yet.
   diff_mode:
+    description: Will return details on what has changed (or possibly needs changing in check_mode), when in diff mode.
     support: none
     details: Nothing is changed, so there is no difference to show.
   idempotent:
+    description: When run twice in a row outside check mode, the second invocation indicates no change.
     support: full
     details: Nothing is changed.
 """
@@ -227,6 +234,7 @@ journal:
 """
 
 from dataclasses import asdict
+from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.llmfleet.sglang.plugins.module_utils._diagnosis import causes
@@ -234,6 +242,7 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._host.completion i
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.judge import Question, ToolCall
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.systemd import SystemdError, unit_name
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.watch import Machine
+from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import Progress
 
 LONGEST_LINE = 400
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
@@ -274,6 +283,8 @@ ARGUMENTS = {
     "request_timeout": {"type": "int", "default": 60},
     "restarts_allowed": {"type": "int", "default": 0},
     "journal_lines": {"type": "int", "default": 40},
+    "durations_file": {"type": "path"},
+    "progress_file": {"type": "path"},
 }
 
 
@@ -281,6 +292,10 @@ def request_of(module: AnsibleModule) -> Request:
     """The module's arguments as the logic takes them; ValueError names a wrong service name or cause."""
     given = module.params
     call = given["tool_call"]
+    known = causes.read(given["causes"])
+    strange = sorted(set(given["accept"]) - {cause.id for cause in known})
+    if strange:
+        raise ValueError(f"accept names causes that there are not: {', '.join(strange)}")
     host = LOOPBACK.get(given["host"], given["host"])
     return Request(
         url=f"http://{'[' + host + ']' if ':' in host else host}:{given['port']}",
@@ -302,7 +317,7 @@ def request_of(module: AnsibleModule) -> Request:
         address=given["host"],
         port=given["port"] if given["own_port"] else 0,
         hang_seconds=given["hang_seconds"],
-        causes=causes.read(given["causes"]),
+        causes=known,
         accept=tuple(given["accept"]),
     )
 
@@ -311,7 +326,9 @@ def message_of(report: Report) -> str:
     """The failure in words: the cause first, then what happened, then what the unit logged last if it is dead."""
     parts = [report.problem]
     if report.diagnosis:
-        parts.insert(0, report.diagnosis.describe())
+        # What was found in the problem itself need not be said twice.
+        told = report.diagnosis.evidence[:60] in report.problem
+        parts.insert(0, report.diagnosis.describe(evidence=not told))
     elif report.dead:
         parts.insert(0, causes.UNKNOWN)
     if report.dead and report.journal:
@@ -325,10 +342,15 @@ def main() -> None:
         module.exit_json(
             changed=False, skipped=True, msg="Check mode: the server may not exist yet, so nothing was asked."
         )
+    kept = module.params["durations_file"]
+    progress = Progress(module.params["progress_file"], Path(kept) if kept else None)
+    report = Report()
     try:
-        report = verify(request_of(module), Machine())
+        report = verify(request_of(module), Machine(progress=progress))
     except (SystemdError, ValueError) as error:
         module.fail_json(msg=str(error))
+    finally:
+        progress.close(ended=bool(report.answers) and not report.problem)
     wanted = module.params["model"]
     result = {
         "changed": False,

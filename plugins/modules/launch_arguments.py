@@ -17,16 +17,18 @@ description:
   - Found are flags that there are not (with the nearest right name), ambiguous and abbreviated ones, values that are
     not among the choices, values of flags that take none, missing values, numbers that are none, and JSON that does
     not parse, also where the parser itself takes any text and would fail later, while it loads the model.
-  - No model is loaded, no GPU is touched, nothing is changed. It takes as long as the engine takes to be imported, some
-    10 to 30 seconds.
+  - No model is loaded and nothing is changed. It takes as long as the engine takes to be imported, 10 to 30 seconds.
 attributes:
   check_mode:
+    description: Runs in check mode and says what it would do, without doing it.
     support: full
     details: Asks the engine in check mode too. Where the release is not built yet, nothing is asked, and it says so.
   diff_mode:
+    description: Returns what changes as a diff.
     support: none
     details: Nothing is changed, so there is no difference to show.
   idempotent:
+    description: A second run changes nothing.
     support: full
     details: Nothing is changed.
 options:
@@ -45,6 +47,12 @@ options:
     description: What the service's environment holds, for the choices that some versions read from it.
     type: dict
     default: {}
+  user:
+    description:
+      - Ask as this user, such as the service's, so that the engine's code does not run as root.
+      - It takes root to ask as somebody else. Without it, whoever runs the module asks.
+    type: str
+    default: ""
   cache:
     description:
       - A file that keeps the engine's answer, so that the same question is not asked twice of the same release. Its
@@ -65,8 +73,9 @@ EXAMPLES = r"""
       model-path: /models/qwen3_5_397b_nvfp4
       attention-backend: flashinfer
       sleep-on-idle: true
+    user: sglang
+    cache: /var/lib/llmfleet/qwen/arguments.json
   become: true
-  become_user: sglang
 """
 
 RETURN = r"""
@@ -143,6 +152,7 @@ def main() -> None:
             "python": {"type": "path", "required": True},
             "arguments": {"type": "dict", "required": True},
             "environment": {"type": "dict", "default": {}},
+            "user": {"type": "str", "default": ""},
             "cache": {"type": "path"},
             "timeout": {"type": "int", "default": 300},
         },
@@ -159,6 +169,7 @@ def main() -> None:
         groups=check.groups(arguments),
         environment=environment,
         names=sorted(name for name in environment if name.startswith(("SGLANG_", "SGL_"))),
+        user=module.params["user"],
         timeout=module.params["timeout"],
     )
     try:

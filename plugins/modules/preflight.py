@@ -137,12 +137,15 @@ options:
     default: 20
 attributes:
   check_mode:
+    description: Can run in check mode and return changed status prediction without modifying the target.
     support: full
     details: Nothing is changed in either mode.
   diff_mode:
+    description: Will return details on what has changed (or possibly needs changing in check_mode), when in diff mode.
     support: none
     details: Nothing is changed, so there is no difference to show.
   idempotent:
+    description: When run twice in a row outside check mode, the second invocation indicates no change.
     support: full
     details: Nothing is changed.
 """

@@ -11,6 +11,7 @@ module: python_tool
 short_description: Install a Python program at a pinned version, in an environment of its own
 version_added: 0.1.0
 author: llmfleet engineers (@llmfleet)
+extends_documentation_fragment: llmfleet.sglang.progress
 description:
   - Makes a virtual environment beside its final place, installs one package with C(pip), and moves nothing into place
     before the program is there. Once it is there, nothing is asked or done again.
@@ -79,6 +80,7 @@ import shutil
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import telling
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.packages import (
     PackageError,
     PackageSource,
@@ -98,6 +100,7 @@ def main() -> None:
             "index_url": {"type": "str", "default": "", "no_log": True},
             "offline": {"type": "bool", "default": False},
             "environment": {"type": "dict", "default": {}, "no_log": True},
+            "progress_file": {"type": "path"},
         },
         supports_check_mode=True,
     )
@@ -111,9 +114,12 @@ def main() -> None:
             if folder.exists():  # an install that died half-way
                 shutil.rmtree(folder)
             folder.parent.mkdir(parents=True, exist_ok=True)
-            run([params["python"], "-m", "venv", str(folder)], source, timeout=300)
-            install = ["-m", "pip", "install", "--quiet", "--no-cache-dir", f"{params['package']}=={params['version']}"]
-            run([str(folder / "bin" / "python"), *install], source)
+            with telling(params["progress_file"], folder.parent / "durations.json") as progress:
+                progress.phase(f"installing {params['package']} {params['version']}")
+                run([params["python"], "-m", "venv", str(folder)], source, timeout=300)
+                wanted = f"{params['package']}=={params['version']}"
+                install = ["-m", "pip", "install", "--quiet", "--no-cache-dir", wanted]
+                run([str(folder / "bin" / "python"), *install], source)
             finished.touch()
         except (OSError, PackageError) as error:
             module.fail_json(msg=f"{params['package']} {params['version']} cannot be installed in {folder}: {error}")

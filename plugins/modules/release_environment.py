@@ -11,6 +11,7 @@ module: release_environment
 short_description: Make a release's virtual environment from its lock
 version_added: 0.1.0
 author: llmfleet engineers (@llmfleet)
+extends_documentation_fragment: llmfleet.sglang.progress
 description:
   - Makes the environment with C(uv) at its final path, since an environment does not survive a move, installs what the
     lock pins by digest, installs SGLang's source tree editable, so that what is imported is what was patched, and
@@ -95,6 +96,7 @@ import time
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import telling
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.identity import read_record
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.packages import PackageError, PackageSource
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.venv import Venv
@@ -118,6 +120,7 @@ def main() -> None:
             "index_url": {"type": "str", "default": "", "no_log": True},
             "offline": {"type": "bool", "default": False},
             "environment": {"type": "dict", "default": {}, "no_log": True},
+            "progress_file": {"type": "path"},
         },
         supports_check_mode=True,
     )
@@ -134,7 +137,8 @@ def main() -> None:
             environment={**params["build_environment"], **params["environment"]},
         )
         try:
-            venv.make(params["lock"], source)
+            with telling(params["progress_file"], venv.folder.parent / "durations.json") as progress:
+                venv.make(params["lock"], source, progress)
         except (OSError, PackageError) as error:
             module.fail_json(msg=f"Release {venv.folder.name} cannot be installed, and nothing was stopped: {error}")
     module.exit_json(changed=missing, interpreter=venv.interpreter, seconds=round(time.monotonic() - began, 1))

@@ -11,6 +11,7 @@ module: release_lock
 short_description: Resolve a commit's requirements into a lock with digests
 version_added: 0.1.0
 author: llmfleet engineers (@llmfleet)
+extends_documentation_fragment: llmfleet.sglang.progress
 description:
   - Runs C(uv pip compile) on the requirements once and keeps the lock on the host under a name made of what went in, so
     that the same commit has the same lock the next time, whatever was published meanwhile.
@@ -101,6 +102,7 @@ import tempfile
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import telling
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release import (
     identity,
     interpreter,
@@ -132,11 +134,12 @@ def main() -> None:
             "offline": {"type": "bool", "default": False},
             "cache": {"type": "path", "required": True},
             "environment": {"type": "dict", "default": {}, "no_log": True},
+            "progress_file": {"type": "path"},
         },
         supports_check_mode=True,
     )
     params = dict(module.params)
-    folder = Path(params.pop("folder"))
+    folder, told = Path(params.pop("folder")), params.pop("progress_file")
     given = {name: params.pop(name) for name in ("index_url", "offline", "cache", "environment")}
     if not params["pyproject"]:
         module.exit_json(changed=True, lock="", path="", packages=0, msg="would resolve the requirements")
@@ -147,7 +150,9 @@ def main() -> None:
         if made and module.check_mode:
             module.exit_json(changed=True, lock="", path=str(path), packages=0, msg="would resolve the requirements")
         if made:
-            _write(path, lock.compile_lock(request, packages.PackageSource(**given)))
+            with telling(told, folder / "durations.json") as progress:
+                progress.phase("resolving the requirements")
+                _write(path, lock.compile_lock(request, packages.PackageSource(**given)))
         text = path.read_text(encoding="utf-8")
     except (OSError, packages.PackageError, interpreter.InterpreterError) as error:
         module.fail_json(msg=f"SGLang's requirements cannot be resolved, and nothing was stopped: {error}")

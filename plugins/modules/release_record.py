@@ -11,6 +11,7 @@ module: release_record
 short_description: Prove that a release imports what was patched, and record it
 version_added: 0.1.0
 author: llmfleet engineers (@llmfleet)
+extends_documentation_fragment: llmfleet.sglang.progress
 description:
   - Imports the engine in the release's own environment, and checks that SGLang and each patched module come from the
     release's tree. Only then C(release.json) is written, atomically; with it the folder is a release.
@@ -69,6 +70,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import telling
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release import identity, record
 
 
@@ -81,6 +83,7 @@ def main() -> None:
             "edits": {"type": "list", "elements": "dict", "default": []},
             "files": {"type": "list", "elements": "dict", "default": []},
             "environment": {"type": "dict", "default": {}},
+            "progress_file": {"type": "path"},
         },
         supports_check_mode=True,
     )
@@ -90,7 +93,9 @@ def main() -> None:
     patched = [folder / "src" / "python" / one["path"] for one in module.params["files"]]
     environment = {name: str(value) for name, value in module.params["environment"].items()}
     try:
-        found = record.probe(folder, patched, environment)
+        with telling(module.params["progress_file"], folder.parent / "durations.json") as progress:
+            progress.phase("importing the release")
+            found = record.probe(folder, patched, environment)
         digests = {str(path.relative_to(folder)): record.file_digest(path) for path in patched}
     except (OSError, record.ImportFailed) as error:
         module.fail_json(msg=f"Release {folder.name} is not usable, and nothing was stopped: {error}.")

@@ -12,6 +12,7 @@ short_description: Stop a systemd service and prove that nothing of it is left
 version_added: 0.1.0
 author:
   - llmfleet engineers (@llmfleet)
+extends_documentation_fragment: llmfleet.sglang.progress
 description:
   - Stops one systemd service, whoever made it, and then waits until its unit is inactive, every process
     that it had is gone, nothing listens on the given ports, and the GPU memory that its processes held
@@ -98,14 +99,20 @@ options:
       - MiB on each card that no listed process needs to account for. Drivers keep some for themselves.
     type: int
     default: 1024
+  durations_file:
+    description: A file on the host in which the seconds of each phase are kept, to be said the next time.
+    type: path
 attributes:
   check_mode:
+    description: Can run in check mode and return changed status prediction without modifying the target.
     support: full
     details: Nothing is stopped or disabled. What would be is returned, with everything that was found.
   diff_mode:
+    description: Will return details on what has changed (or possibly needs changing in check_mode), when in diff mode.
     support: full
     details: Shows the unit's state and whether it is enabled.
   idempotent:
+    description: When run twice in a row outside check mode, the second invocation indicates no change.
     support: full
     details: A stopped service stays as it is.
 """
@@ -178,6 +185,8 @@ after:
   returned: always
 """
 
+from pathlib import Path
+
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.stop import (
     CannotStop,
@@ -187,6 +196,7 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._host.stop import 
     stop,
 )
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.systemd import SystemdError, unit_name
+from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import Progress
 
 
 def request_of(module: AnsibleModule) -> Request:
@@ -243,15 +253,22 @@ def main() -> None:
             "gpu_proof": {"type": "str", "choices": ["auto", "skip"], "default": "auto"},
             "gpu_timeout": {"type": "int", "default": 120},
             "gpu_slack_mib": {"type": "int", "default": 1024},
+            "durations_file": {"type": "path"},
+            "progress_file": {"type": "path"},
         },
         supports_check_mode=True,
     )
+    kept = module.params["durations_file"]
+    progress = Progress(module.params["progress_file"], Path(kept) if kept else None)
+    report = Report()
     try:
         request = request_of(module)
-        report = stop(request, Machine(), module.check_mode)
+        report = stop(request, Machine(progress=progress), module.check_mode)
     except (CannotStop, SystemdError, ValueError) as error:
         untouched = {"stopped": False, "held": [], "killed": [], "removed": [], "before": {}, "after": {}}
         module.fail_json(msg=str(error), service=module.params["name"], **untouched)
+    finally:
+        progress.close(ended=report.stopped and not report.held)
     for warning in report.warnings:
         module.warn(warning)
     result = {

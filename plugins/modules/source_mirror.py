@@ -11,6 +11,7 @@ module: source_mirror
 short_description: Keep a bare Git mirror on the host that holds a pinned commit
 version_added: 0.1.0
 author: llmfleet engineers (@llmfleet)
+extends_documentation_fragment: llmfleet.sglang.progress
 description:
   - Clones or fetches a repository whole, with its tags, only when the commit is not there yet.
   - Returns the commit's C(python/pyproject.toml) and the version that Git derives for it.
@@ -70,6 +71,7 @@ pyproject:
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import telling
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release import source
 
 
@@ -81,6 +83,7 @@ def main() -> None:
             "path": {"type": "path", "required": True},
             "commit": {"type": "str", "required": True},
             "environment": {"type": "dict", "default": {}, "no_log": True},
+            "progress_file": {"type": "path"},
         },
         supports_check_mode=True,
     )
@@ -91,7 +94,8 @@ def main() -> None:
         module.exit_json(changed=True, commit=commit, describe="", pyproject="", msg=f"would fetch {repository}")
     try:
         if missing:
-            source.update(mirror, repository, module.params["environment"])
+            with telling(module.params["progress_file"], mirror.parent / "durations.json") as progress:
+                source.update(mirror, repository, module.params["environment"], progress)
             if not source.has_commit(mirror, commit):
                 module.fail_json(
                     msg=f"{repository} has no commit {commit}: the mirror {mirror} holds all of its branches and tags "

@@ -32,6 +32,7 @@ from ansible.utils.vars import merge_hash
 # Nothing is said of a task that ends sooner (seconds).
 SILENCE = 10.0
 SHORTEST_PAUSE, LONGEST_PAUSE = 5.0, 60.0
+LONGEST_DETAIL = 100
 
 display = Display()
 
@@ -71,30 +72,34 @@ def parse(answer: str) -> tuple[dict[str, Any], float]:
 def describe(content: Mapping[str, Any], now: float) -> str:
     """Say in words what a progress file holds. Raises ValueError, KeyError or TypeError for what is none.
 
-    now: epoch seconds on the host that wrote it.
+    now: epoch seconds on the host that wrote it. The checkpoint's file counts bytes, under names that say so.
     """
     words = str(content["phase"])
     if not words:
         raise ValueError("there is no phase yet")
     counted = _counted(content)
-    started = content.get("started_at")
-    if started is not None:
-        counted.append(duration(max(0.0, now - float(started))))
+    seconds = now - float(content["started_at"]) if "started_at" in content else content.get("seconds")
+    if seconds is not None:
+        counted.append(duration(max(0.0, float(seconds))))
     line = f"{words}: {', '.join(counted)}" if counted else words
-    last = content.get("last_seconds")
-    return f"{line} (last time {duration(float(last))})" if last is not None else line
+    last, detail = content.get("last_seconds"), content.get("detail")
+    line += f" (last time {duration(float(last))})" if last is not None else ""
+    line += f": {str(detail)[:LONGEST_DETAIL]}" if detail else ""
+    # What a host says must not steer the terminal.
+    return "".join(character for character in line if character.isprintable())
 
 
 def _counted(content: Mapping[str, Any]) -> list[str]:
     """Done, total and, for bytes, how fast."""
-    bytes_counted = content.get("unit") == "bytes"
-    done, total = int(content.get("done") or 0), int(content.get("total") or 0)
+    bytes_counted = "bytes_done" in content
+    shown: Callable[[float], str] = amount if bytes_counted else str
+    prefix = "bytes_" if bytes_counted else ""
+    done, total = int(content.get(f"{prefix}done") or 0), int(content.get(f"{prefix}total") or 0)
     if not done and not total:
         return []
-    shown: Callable[[float], str] = amount if bytes_counted else str
     parts = [f"{shown(done)} of {shown(total)}" if total else f"{shown(done)} {content.get('unit') or ''}".strip()]
-    if bytes_counted and content.get("per_second"):
-        parts.append(f"{amount(float(content['per_second']))}/s")
+    if content.get("bytes_per_second"):
+        parts.append(f"{amount(float(content['bytes_per_second']))}/s")
     if content.get("seconds_left") is not None:
         parts.append(f"{duration(float(content['seconds_left']))} left")
     return parts

@@ -166,7 +166,8 @@ def _predict(request: Request, outcome: Outcome) -> None:
 
 def _work(request: Request, outcome: Outcome) -> None:
     place = request.place
-    progress = Progress(request.progress_file or f"{place.staging}.progress.json")
+    durations = os.path.join(place.store, "durations.json")
+    progress = Progress(request.progress_file or f"{place.staging}.progress.json", durations=durations)
     placing.make_folder(place.files)
     placing.make_folder(place.home)
     os.chmod(place.staging, 0o700)
@@ -176,6 +177,7 @@ def _work(request: Request, outcome: Outcome) -> None:
         folder = place.target if present else place.files
         check_meaning(folder, [item.file for item in right])
         _finish(request, outcome, folder, right)
+        progress.keep()
     finally:
         progress.end()
         placing.drop_empty(place)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import json
 import os
+import pathlib
 import threading
 import time
 import typing as t
 
+from .._progress.report import Durations, write_atomically
 from . import words
 
 _WINDOW = 30.0
@@ -21,12 +22,18 @@ _INTERVAL = 1.0
 
 
 class Progress:
-    """Writes {phase, bytes_done, bytes_total, bytes_per_second, seconds_left, updated_at} to `path`,
-    atomically and at most once a second. It may be told from several threads. Without a path it only counts.
+    """Writes {phase, bytes_done, bytes_total, bytes_per_second, seconds_left, seconds, last_seconds, updated_at} to
+    `path`, atomically and at most once a second. It may be told from several threads. Without a path it only counts.
+
+    durations: a file in which the seconds of each phase are kept, for the next time.
     """
 
-    def __init__(self, path: str | None, clock: t.Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, path: str | None, clock: t.Callable[[], float] = time.monotonic, durations: str | None = None
+    ) -> None:
         self._path = path
+        self._durations = Durations(pathlib.Path(durations) if durations else None)
+        self._began = 0.0
         self._clock = clock
         self._lock = threading.Lock()
         self._samples: collections.deque[tuple[float, int]] = collections.deque()
@@ -36,7 +43,8 @@ class Progress:
     def start(self, phase: str, total: int, done: int = 0) -> None:
         """A new phase with `total` bytes to do, `done` of them done already."""
         with self._lock:
-            self._phase, self._total, self._done = phase, total, done
+            self._end_phase()
+            self._phase, self._total, self._done, self._began = phase, total, done, self._clock()
             self._samples.clear()
             self._samples.append((self._clock(), done))
             self._write()
@@ -51,8 +59,19 @@ class Progress:
         with self._lock:
             self._set(done)
 
+    def keep(self) -> None:
+        """The work has come to its end: how long it took is kept."""
+        with self._lock:
+            self._end_phase()
+        self._durations.keep()
+
+    def _end_phase(self) -> None:
+        if self._phase:
+            self._durations.ended(self._phase, self._clock() - self._began)
+            self._phase = ""
+
     def end(self) -> None:
-        """The work is done: the file is gone."""
+        """Whatever became of the work: the file is gone."""
         if self._path:
             remove(self._path)
 
@@ -80,16 +99,13 @@ class Progress:
             "bytes_total": self._total,
             "bytes_per_second": rate,
             "seconds_left": max(0, self._total - self._done) // rate if rate else None,
+            "seconds": round(self._written - self._began, 1),
+            "last_seconds": self._durations.last(self._phase),
             "updated_at": words.now(),
         }
-        fresh = f"{self._path}.new"
-        try:
-            with open(fresh, "w", encoding="utf-8") as stream:
-                json.dump(content, stream)
-            os.replace(fresh, self._path)
-        except OSError:
-            # to tell of the work must never stop the work
-            remove(fresh)
+        # to tell of the work must never stop the work
+        with contextlib.suppress(OSError):
+            write_atomically(pathlib.Path(self._path), content)
 
 
 def remove(path: str) -> None:

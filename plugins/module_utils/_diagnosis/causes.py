@@ -51,8 +51,10 @@ class Diagnosis:
     def as_dict(self) -> dict[str, str]:
         return asdict(self)
 
-    def describe(self) -> str:
-        return f"{self.message} {self.advice} [{self.id}; the log says: {self.evidence}]"
+    def describe(self, evidence: bool = True) -> str:
+        """Cause, next step, identifier, and the line that shows it, as a module's message says them."""
+        line = f"; the log says: {self.evidence}" if evidence else ""
+        return f"{self.message} {self.advice} [{self.id}{line}]"
 
 
 def read(rows: Iterable[Mapping[str, Any]]) -> tuple[Cause, ...]:

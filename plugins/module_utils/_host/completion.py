@@ -114,8 +114,12 @@ class _Verification:
 
     def go(self) -> None:
         """Everything, in order; Wrong says what is not as it should be."""
+        progress = self._machine.progress
+        progress.phase("waiting for the engine")
         self._until(self._ready)
         self._until(self._models)
+        asked = len(self._questions) + len(self._request.checks) + bool(self._request.tool_call)
+        progress.phase("asking for the right answers", total=asked)
         for question in self._questions:
             self._right(partial(self._ask, question))
         checks: dict[str, Callable[[float], list[Answer]]] = {
@@ -134,6 +138,7 @@ class _Verification:
         """Ask until there are answers, and keep them; Wrong if one of them is not right."""
         answers = self._until(ask)
         self.report.answers += answers
+        self._machine.progress.at(len(self.report.answers))
         for answer in answers:
             if answer.problem:
                 raise Wrong(f"{self._request.url} gave a wrong answer{HOW[answer.check]}: {answer.problem}")

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Callable
 
+from .._progress.report import Progress
 from . import leftovers, segments, systemd
 from .belongs import processes_of
 from .command import Runner, run
@@ -57,6 +58,7 @@ class Machine:
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     send: Callable[[Process, int], bool] = leftovers.send
+    progress: Progress = field(default_factory=lambda: Progress(None))
 
 
 @dataclass(frozen=True)
@@ -168,6 +170,7 @@ def _drain(request: Request, machine: Machine, before: Look, recorded: set[tuple
         return {}
     host = next(one.address for one in before.listeners if one.port in ports and one.pid in pids)
     host = {"0.0.0.0": request.address or "127.0.0.1", "::": request.address or "::1"}.get(host, host)
+    machine.progress.phase(f"waiting for the requests in flight of {request.name}")
     return Drain(ports, host, machine.clock, machine.sleep, machine.proc).wait(request.drain_timeout)
 
 
@@ -253,6 +256,7 @@ class _Proof:
         settled: float | None = None
         killed = not (wait and request.kill)
         pause = FIRST_PAUSE
+        machine.progress.phase(f"proving that {request.name} is gone")
         while True:
             try:
                 look = self._look_again()
@@ -274,6 +278,7 @@ class _Proof:
                 report.held = [str(error)]
             if not report.held or machine.clock() >= deadline:
                 break
+            machine.progress.detail("; ".join(report.held))
             machine.sleep(min(pause, max(0.0, deadline - machine.clock())))
             pause = min(pause * 1.5, LONGEST_PAUSE)
         report.killed += self._leftovers.killed

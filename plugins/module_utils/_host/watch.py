@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Callable
 
+from .._progress.report import Progress
 from . import systemd
 from .asking import Wrong
 from .belongs import processes_of
@@ -46,6 +47,7 @@ class Machine:
     proc: str = PROC
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
+    progress: Progress = field(default_factory=lambda: Progress(None))
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ class Watch:
         if watched.port:
             self._look_at_port(unit)
         self._hang.look(unit)
+        self._machine.progress.detail(self._hang.last)
 
     def _look_at_port(self, unit: Unit) -> None:
         """Dead is raised when a process that is not the unit's listens where the unit should."""
@@ -123,7 +126,7 @@ class _Hang:
     def __init__(self, watched: Watched, machine: Machine) -> None:
         self._watched = watched
         self._machine = machine
-        self._last = ""
+        self.last = ""
         self._silent_since = machine.clock()
         self._next = self._silent_since
         self._suspected = False
@@ -134,9 +137,9 @@ class _Hang:
             return
         self._next = now + HANG_LOOK_EVERY
         lines = systemd.journal(self._machine.run, unit, 20)
-        last = next((line for line in reversed(lines) if not ACCESS.search(line)), self._last)
-        if last != self._last:
-            self._last, self._silent_since, self._suspected = last, now, False
+        last = next((line for line in reversed(lines) if not ACCESS.search(line)), self.last)
+        if last != self.last:
+            self.last, self._silent_since, self._suspected = last, now, False
             return
         silent = now - self._silent_since
         if silent < self._watched.hang_seconds:

@@ -4,7 +4,7 @@
 """Ask the built engine itself which launch arguments it takes. Private to the collection.
 
 `SCRIPT` runs in the release's own interpreter: it has the engine build its parser, as `launch_server` does, and puts
-each argument to it. One process, for the import takes seconds. No model is loaded, and no GPU is touched.
+each argument to it. One process, for the import takes seconds. No model is loaded.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pwd
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -75,6 +76,9 @@ def named_in_source(folder, names):
     return sorted(missing)
 
 def main():
+    # The answer alone goes to standard output: what the engine prints, from C too, goes with its errors.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
     job = json.loads(sys.stdin.read())
     began = time.monotonic()
     import sglang
@@ -105,8 +109,8 @@ def main():
         "unread": named_in_source(folder, job["names"]),
         "import_seconds": round(imported, 2),
     }
-    with open(sys.argv[1], "w") as file:
-        json.dump(answer, file)
+    with answers:
+        json.dump(answer, answers)
 
 main()
 """
@@ -122,13 +126,14 @@ class Question:
 
     python: the release's interpreter. groups: each argument as the words that reach argv.
     environment: what the service's environment adds. names: environment variables to look for in the engine's source.
-    timeout: seconds.
+    user: who asks, "" for whoever runs this; another one takes root. timeout: seconds.
     """
 
     python: str
     groups: Sequence[Sequence[str]]
     environment: Mapping[str, str]
     names: Sequence[str] = ()
+    user: str = ""
     timeout: float = 300
 
     def digest(self) -> str:
@@ -154,14 +159,13 @@ def _environment(question: Question, folder: str) -> dict[str, str]:
 def ask(question: Question) -> dict[str, Any]:
     """Run SCRIPT in the release's interpreter and return its answer.
 
-    Raises ProbeFailed when the interpreter is missing, the engine does not import, or the time is up.
+    Raises ProbeFailed when the interpreter or the user is missing, the engine does not import, or the time is up.
     """
     job = {"groups": [list(group) for group in question.groups], "names": list(question.names)}
     with tempfile.TemporaryDirectory(prefix="llmfleet-arguments-") as folder:
-        place = Path(folder, "answer.json")
         try:
             done = subprocess.run(
-                [question.python, "-c", SCRIPT, str(place)],
+                [question.python, "-c", SCRIPT],
                 input=json.dumps(job),
                 capture_output=True,
                 text=True,
@@ -170,15 +174,35 @@ def ask(question: Question) -> dict[str, Any]:
                 check=False,
                 cwd=folder,
                 env=_environment(question, folder),
+                **_identity(question.user, folder),
             )
         except OSError as error:
             raise ProbeFailed(f"{question.python} cannot be run: {error.strerror or error}") from error
         except subprocess.TimeoutExpired as error:
             raise ProbeFailed(f"the engine did not build its parser within {question.timeout:g} s") from error
-        if done.returncode or not place.exists():
-            raise ProbeFailed(f"the engine does not build its parser:\n{_last(done.stderr or done.stdout)}")
-        answer: dict[str, Any] = json.loads(place.read_text())
-        return answer
+    if done.returncode:
+        raise ProbeFailed(f"the engine does not build its parser:\n{_last(done.stderr)}")
+    try:
+        answer: dict[str, Any] = json.loads(done.stdout)
+    except ValueError as error:
+        raise ProbeFailed(f"the engine gave no answer ({error}):\n{_last(done.stderr)}") from error
+    return answer
+
+
+def _identity(user: str, folder: str) -> dict[str, Any]:
+    """Return what makes a process another user's, and give that user the folder. Raises ProbeFailed."""
+    if not user:
+        return {}
+    try:
+        entry = pwd.getpwnam(user)
+    except KeyError as error:
+        raise ProbeFailed(f"there is no user {user}") from error
+    if entry.pw_uid == os.geteuid():
+        return {}
+    if os.geteuid() != 0:
+        raise ProbeFailed(f"only root can ask as {user}: run the module with become")
+    os.chown(folder, entry.pw_uid, entry.pw_gid)
+    return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": os.getgrouplist(user, entry.pw_gid)}
 
 
 def _last(text: str) -> str:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import stat
 import tempfile
 import threading
 import time
@@ -22,6 +21,7 @@ from typing import Any, Callable
 
 # A counted step is written at most this often, in seconds.
 _INTERVAL = 1.0
+_WORTH_KEEPING = 2.0
 _SCHEMA = 1
 
 
@@ -39,15 +39,35 @@ def write_atomically(path: Path, content: Mapping[str, Any]) -> None:
         raise
 
 
-def read_durations(path: Path | None) -> dict[str, float]:
-    """Return the seconds that each phase took the last time; empty when nothing is known."""
-    if path is None:
-        return {}
-    try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        return {str(name): float(seconds) for name, seconds in kept["seconds"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return {}
+class Durations:
+    """How many seconds each phase took the last time that it came to its end, kept in a file; without one, nowhere."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._seconds = self._read()
+        self._ended: dict[str, float] = {}
+
+    def last(self, phase: str) -> float | None:
+        """Return how long a phase took the last time; None when nothing is known."""
+        return self._seconds.get(phase)
+
+    def ended(self, phase: str, seconds: float) -> None:
+        """A phase has come to its end; one with nothing to do says nothing of the next time."""
+        if seconds >= _WORTH_KEEPING:
+            self._ended[phase] = round(seconds, 1)
+
+    def keep(self) -> None:
+        """Write what has ended to the file; that this may fail is nobody's concern."""
+        if self._path and self._ended:
+            with contextlib.suppress(OSError):
+                write_atomically(self._path, {"schema": _SCHEMA, "seconds": {**self._read(), **self._ended}})
+
+    def _read(self) -> dict[str, float]:
+        try:
+            kept = json.loads(self._path.read_text(encoding="utf-8")) if self._path else {"seconds": {}}
+            return {str(name): float(seconds) for name, seconds in kept["seconds"].items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return {}
 
 
 class Progress:
@@ -59,11 +79,9 @@ class Progress:
 
     def __init__(self, path: str | None, durations: Path | None = None, clock: Callable[[], float] = time.time) -> None:
         self._path = Path(path) if path else None
-        self._durations = durations
+        self._durations = Durations(durations)
         self._clock = clock
-        self._last = read_durations(durations)
-        self._ended: dict[str, float] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._content: dict[str, Any] = {}
         self._written = float("-inf")
 
@@ -77,9 +95,15 @@ class Progress:
                 "total": total,
                 "unit": unit,
                 "started_at": self._clock(),
-                "last_seconds": self._last.get(name),
+                "last_seconds": self._durations.last(name),
             }
             self._write()
+
+    def switch(self, name: str, *, unit: str = "") -> None:
+        """Begin a phase unless it is the one that is under way."""
+        with self._lock:
+            if self._content.get("phase") != name:
+                self.phase(name, unit=unit)
 
     def at(self, done: int, total: int | None = None) -> None:
         """`done` units are done in all, of `total` where that became known."""
@@ -90,36 +114,34 @@ class Progress:
             if self._clock() - self._written >= _INTERVAL:
                 self._write()
 
+    def detail(self, text: str) -> None:
+        """Say more of the phase in a line: what it waits for, what was logged last."""
+        with self._lock:
+            changed = self._content.get("detail", "") != text
+            self._content["detail"] = text
+            if changed and self._clock() - self._written >= _INTERVAL:
+                self._write()
+
     def close(self, *, ended: bool) -> None:
         """Remove the file; when the work has come to its end, keep how long its phases took."""
         with self._lock:
             if ended:
                 self._end_phase()
+                self._durations.keep()
             if self._path:
                 with contextlib.suppress(OSError):
                     self._path.unlink()
-            if ended and self._durations and self._ended:
-                content = {"schema": _SCHEMA, "seconds": {**read_durations(self._durations), **self._ended}}
-                with contextlib.suppress(OSError):
-                    write_atomically(self._durations, content)
 
     def _end_phase(self) -> None:
         if self._content:
-            seconds = self._clock() - self._content["started_at"]
-            self._ended[self._content["phase"]] = round(max(0.0, seconds), 1)
+            self._durations.ended(self._content["phase"], self._clock() - self._content["started_at"])
             self._content = {}
 
     def _write(self) -> None:
         self._written = self._clock()
-        if self._path is None:
-            return
-        try:
-            # Nothing but what this class wrote is replaced, whatever a caller named.
-            if self._path.is_symlink() or (self._path.exists() and not stat.S_ISREG(self._path.stat().st_mode)):
-                return
-            write_atomically(self._path, self._content)
-        except OSError:
-            return
+        if self._path:
+            with contextlib.suppress(OSError):
+                write_atomically(self._path, self._content)
 
 
 @contextlib.contextmanager

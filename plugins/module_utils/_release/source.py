@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import Progress
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.redact import redact_urls
 
 # Git must neither ask for a password nor read the configuration of whoever runs it.
@@ -20,13 +23,25 @@ _QUIET = {
     "LC_ALL": "C",
 }
 
+# Receiving objects:  45% (123/456), 12.00 MiB | 3.00 MiB/s
+_COUNTED = re.compile(r"(?:remote: )?(?P<what>[A-Z][a-z ]+): +\d+% \((?P<done>\d+)/(?P<total>\d+)\)")
+
 
 class GitError(RuntimeError):
     """Git refused; the message says what was tried and what Git said."""
 
 
-def run_git(arguments: list[str], *, timeout: float = 3600, environment: dict[str, str] | None = None) -> str:
-    """Run git and return its standard output. Raises GitError with Git's last words."""
+def run_git(
+    arguments: list[str],
+    *,
+    timeout: float = 3600,
+    environment: dict[str, str] | None = None,
+    owner: tuple[int, int] | None = None,
+) -> str:
+    """Run git and return its standard output. Raises GitError with Git's last words.
+
+    owner: the user and group to run it as, where the caller is root and the repository is somebody else's.
+    """
     command = ["git", *arguments]
     shown = redact_urls(f"`{' '.join(command)}`")
     try:
@@ -38,21 +53,66 @@ def run_git(arguments: list[str], *, timeout: float = 3600, environment: dict[st
             text=True,
             timeout=timeout,
             env={**os.environ, **(environment or {}), **_QUIET},
+            user=owner[0] if owner else None,
+            group=owner[1] if owner else None,
+            extra_groups=[] if owner else None,
         )
     except FileNotFoundError as error:
         raise GitError("git is not installed on this host") from error
     except subprocess.TimeoutExpired as error:
         raise GitError(f"{shown} took longer than {timeout:.0f} s") from error
     except subprocess.CalledProcessError as error:
-        raise GitError(f"{shown} failed: {_last_words(error)}") from error
+        raise GitError(
+            f"{shown} failed: {_last_words(error.stderr or error.stdout or '', error.returncode)}"
+        ) from error
     return done.stdout
 
 
-def _last_words(error: subprocess.CalledProcessError) -> str:
+def _run_told(arguments: list[str], progress: Progress, environment: dict[str, str], timeout: float = 6 * 3600) -> None:
+    """Run a transfer of Git's and tell how far it is. Raises GitError."""
+    command = ["git", *arguments]
+    shown = redact_urls(f"`{' '.join(command)}`")
+    said: list[str] = []
+    try:
+        git = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,  # ends a line at a carriage return too, which is how Git rewrites its progress
+            errors="replace",
+            env={**os.environ, **environment, **_QUIET},
+        )
+    except FileNotFoundError as error:
+        raise GitError("git is not installed on this host") from error
+    watch = threading.Timer(timeout, git.kill)
+    watch.start()
+    with git:
+        for line in git.stderr or ():
+            if not _tell(line, progress):
+                said = [*said[-50:], line]
+    late = not watch.is_alive()
+    watch.cancel()
+    if late:
+        raise GitError(f"{shown} took longer than {timeout:.0f} s")
+    if git.returncode:
+        raise GitError(f"{shown} failed: {_last_words(''.join(said), git.returncode)}")
+
+
+def _tell(line: str, progress: Progress) -> bool:
+    """Tell what a line of Git's says of its progress; False when it is about something else."""
+    match = _COUNTED.match(line)
+    if match:
+        progress.switch(f"source: {match['what'].lower()}", unit="objects")
+        progress.at(int(match["done"]), int(match["total"]))
+    return match is not None
+
+
+def _last_words(text: str, status: int) -> str:
     """What Git says is wrong: its `fatal:` or `error:` line, for advice may follow it."""
-    lines = [line.strip() for line in (error.stderr or error.stdout or "").splitlines() if line.strip()]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     fatal = [line for line in lines if line.startswith(("fatal:", "error:", "git:"))]
-    return redact_urls((fatal or lines or [f"exit status {error.returncode}"])[-1])
+    return redact_urls((fatal or lines or [f"exit status {status}"])[-1])
 
 
 def has_commit(mirror: Path, commit: str) -> bool:
@@ -66,17 +126,21 @@ def has_commit(mirror: Path, commit: str) -> bool:
     return True
 
 
-def update(mirror: Path, repository: str, environment: dict[str, str] | None = None) -> None:
+def update(
+    mirror: Path, repository: str, environment: dict[str, str] | None = None, progress: Progress | None = None
+) -> None:
     """Clone or fetch the whole of `repository`: a shallow clone lacks the tags that the version comes from."""
+    progress, environment = progress or Progress(None), environment or {}
+    progress.phase("fetching the source")
     if (mirror / "HEAD").exists():
         git = ["--git-dir", str(mirror)]
         run_git([*git, "remote", "set-url", "origin", repository])
-        run_git([*git, "fetch", "--quiet", "--prune", "--tags", "--force", "origin"], environment=environment)
+        _run_told([*git, "fetch", "--progress", "--prune", "--tags", "--force", "origin"], progress, environment)
         return
     mirror.parent.mkdir(parents=True, exist_ok=True)
     partial = mirror.with_name(mirror.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
-    run_git(["clone", "--quiet", "--mirror", repository, str(partial)], environment=environment)
+    _run_told(["clone", "--progress", "--mirror", repository, str(partial)], progress, environment)
     os.replace(partial, mirror)
 
 
@@ -99,3 +163,12 @@ def add_worktree(mirror: Path, commit: str, path: Path) -> None:
     git = ["--git-dir", str(mirror)]
     run_git([*git, "worktree", "prune"])
     run_git([*git, "worktree", "add", "--quiet", "--detach", "--force", str(path), commit])
+
+
+def prune_worktrees(mirror: Path) -> None:
+    """Forget worktrees that are gone, as the mirror's owner: root does not run what a mirror's configuration names."""
+    if not (mirror / "HEAD").exists():
+        return
+    status = mirror.stat()
+    owner = (status.st_uid, status.st_gid) if os.geteuid() == 0 and status.st_uid != 0 else None
+    run_git(["--git-dir", str(mirror), "worktree", "prune"], owner=owner)

@@ -6,9 +6,13 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import Progress, counting
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release.identity import lock_entries
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.packages import PackageSource, run
 
 
@@ -25,15 +29,42 @@ class Venv:
         """The environment's own interpreter."""
         return str(self.folder / "venv" / "bin" / "python")
 
-    def make(self, lock: str, source: PackageSource) -> None:
+    def make(self, lock: str, source: PackageSource, progress: Progress) -> None:
         """Make the environment, install what the lock pins, SGLang editable, and compile. Raises PackageError."""
+        progress.phase("making the environment")
         run([self.uv, "venv", "--quiet", "--clear", "--python", self.python, str(self.folder / "venv")], source)
         with tempfile.NamedTemporaryFile("w", prefix="llmfleet-lock-", suffix=".txt", encoding="utf-8") as file:
             file.write(lock)
             file.flush()
             install = ["pip", "sync", "--quiet", "--require-hashes", "--python", self.interpreter, file.name]
-            run([self.uv, *install], source)
+            with self._counted(len(lock_entries(lock)), source.cache, progress):
+                run([self.uv, *install], source)
+        progress.phase("installing SGLang")
         editable = ["pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--python", self.interpreter]
         run([self.uv, *editable, "--editable", str(self.folder / "src" / "python")], source)
+        progress.phase("compiling SGLang")
         # The service cannot write here, so what is not compiled now is compiled again at each start (3 s of 20).
         run([self.interpreter, "-m", "compileall", "-q", "-j0", str(self.folder / "src" / "python")], source)
+
+    @contextmanager
+    def _counted(self, total: int, cache: str, progress: Progress) -> Iterator[None]:
+        """Tell how many packages are there while uv installs: it unpacks all into its cache, then links all."""
+        unpacked = Path(cache, "archive-v0")
+        before = _entries(unpacked, "*")
+        installing = False
+
+        def count() -> int:
+            nonlocal installing
+            installed = _entries(self.folder / "venv" / "lib", "python*/site-packages/*.dist-info")
+            if installed and not installing:
+                installing = True
+                progress.phase("installing packages", total=total, unit="packages")
+            return installed if installing else _entries(unpacked, "*") - before
+
+        progress.phase("fetching packages", unit="packages")
+        with counting(progress, count):
+            yield
+
+
+def _entries(folder: Path, pattern: str) -> int:
+    return sum(1 for _ in folder.glob(pattern))

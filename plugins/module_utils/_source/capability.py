@@ -197,7 +197,7 @@ class _Reader:
         kinds = sorted({atom.kind for atom in atoms})
         value = self._value(node)
         treats = any(self._treats(test) for test in [node, *chain])
-        text = " ".join(self.source.segment(node).split())
+        text = ast.unparse(node)
         context = f"{self.source.name} {function} {text}"
         yield Site(
             file=self.source.name,
@@ -255,8 +255,6 @@ class _Reader:
         called = node.func if isinstance(node, ast.Call) else node
         name = called.id if isinstance(called, ast.Name) else called.attr if isinstance(called, ast.Attribute) else ""
         if not isinstance(getattr(called, "ctx", ast.Load()), ast.Load) or not PREDICATE.match(name):
-            return None
-        if isinstance(node, ast.Name) and name.isupper() and not SM_WORD.search(name):
             return None
         return self._predicate(name)
 

@@ -101,14 +101,16 @@ def commit(tree: Tree, changes: dict[str, Change], record: Record) -> None:
                 if digest(_read(tree.path(name))) != digest(change.before):
                     raise SourceError("changed while it was being edited; run again", name)
             for name in changes:
-                _swap(tree.path(name))
+                os.replace(tree.path(name) + SUFFIX, tree.path(name))
+            for folder in {os.path.dirname(tree.path(name)) for name in changes}:
+                _sync_folder(folder)
             _write_record(tree, record)
         except BaseException:
             _roll_back(tree, journal)
             raise
         with contextlib.suppress(OSError):
             # all is done; a journal that stays is removed by the next run
-            _remove(path)
+            os.unlink(path)
     except OSError as exc:
         raise SourceError(f"cannot write below {tree.folder}: {exc.strerror}: {exc.filename}") from exc
     for name in changes:
@@ -178,7 +180,8 @@ def _roll_back(tree: Tree, journal: Journal) -> None:
         if entry["after"] != entry["before"] and _digest_or_none(tree, name) == entry["after"]:
             path = tree.path(name)
             _prepare(path, base64.b64decode(entry["old"]))
-            _swap(path)
+            os.replace(path + SUFFIX, path)
+            _sync_folder(os.path.dirname(path))
             _drop_stale_cache(path)
     _clean(tree, journal)
 
@@ -207,7 +210,7 @@ def _write(path: str, raw: bytes) -> None:
     """Write one of our own files, whole or not at all."""
     _write_new(path + ".tmp", raw, 0o644)
     os.replace(path + ".tmp", path)
-    _sync_folder(path)
+    _sync_folder(os.path.dirname(path))
 
 
 def _write_new(path: str, raw: bytes, mode: int) -> None:
@@ -242,19 +245,14 @@ def _prepare(path: str, raw: bytes) -> None:
     os.utime(new, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
-def _swap(path: str) -> None:
-    os.replace(path + SUFFIX, path)
-    _sync_folder(path)
-
-
 def _remove(path: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
-    _sync_folder(path)
+    _sync_folder(os.path.dirname(path))
 
 
-def _sync_folder(path: str) -> None:
-    handle = os.open(os.path.dirname(path), os.O_RDONLY)
+def _sync_folder(folder: str) -> None:
+    handle = os.open(folder, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):
             os.fsync(handle)

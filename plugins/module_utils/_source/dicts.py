@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from .names import (
     Scope,
     Unknown,
     bindings,
+    children_on,
     constant,
     same_value,
     statements,
@@ -257,7 +258,7 @@ def check_shadow(source: SourceText, target: DictTarget, what: DictEntry) -> Non
     """
     scope = target.scopes[-1]
     inside = isinstance(scope, FUNCTIONS) and source is target.source
-    for node, functions in _walk(scope if inside else source.tree):
+    for node, functions in _walk(scope if inside else source.tree, source.lines_with(target.name)):
         for dict_node, text in _changes(node, target, what):
             if isinstance(dict_node, ast.Name) and any(target.name in _own_names(function) for function in functions):
                 continue
@@ -271,14 +272,14 @@ def check_shadow(source: SourceText, target: DictTarget, what: DictEntry) -> Non
             )
 
 
-def _walk(scope: ast.AST) -> Iterator[tuple[ast.AST, tuple[Function, ...]]]:
-    """Yield (node, the functions around it inside `scope`)."""
-    todo: list[tuple[ast.AST, tuple[Function, ...]]] = [(child, ()) for child in ast.iter_child_nodes(scope)]
+def _walk(scope: ast.AST, lines: Sequence[int]) -> Iterator[tuple[ast.AST, tuple[Function, ...]]]:
+    """Yield (node, the functions around it inside `scope`) for the nodes on some lines."""
+    todo: list[tuple[ast.AST, tuple[Function, ...]]] = [(child, ()) for child in children_on(scope, lines)]
     while todo:
         node, functions = todo.pop()
         yield node, functions
         inner = (*functions, node) if isinstance(node, FUNCTIONS) else functions
-        todo += [(child, inner) for child in ast.iter_child_nodes(node)]
+        todo += [(child, inner) for child in children_on(node, lines)]
 
 
 def _own_names(function: Function) -> set[str]:

@@ -154,7 +154,7 @@ class _Run:
     def _find(self, edit: Edit) -> Item:
         by_id = self._recorded(lambda own, _name: own.id == edit.id)
         if edit.state == "absent" and by_id:
-            return Found("present", file=by_id[0]), by_id
+            return self._ours(edit, *by_id), by_id
         found = self.locator.locate(edit)
         target = found.target
         slot = slot_of(target, edit) if target else ""
@@ -163,6 +163,13 @@ class _Run:
         if mine and not found.fatal and (by_slot or found.state in ("absent", "upstream")):
             found.state = "present" if found.state == "absent" or by_slot else found.state
         return found, mine
+
+    def _ours(self, edit: Edit, name: str, mine: OwnEdit) -> Found:
+        """Return where an edit of ours stands; to take it back, its place need not be found any more."""
+        found = self.locator.locate(edit)
+        if found.target and found.file == name and slot_of(found.target, edit) == mine.slot:
+            return Found("present", target=found.target, file=name, line=found.line)
+        return Found("present", file=name)
 
     def _recorded(self, wanted: Any) -> tuple[str, OwnEdit] | None:
         for name, own in self.record.files.items():

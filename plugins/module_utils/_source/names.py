@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import ast
+import bisect
 import builtins
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Callable, NamedTuple, Union
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -109,6 +110,30 @@ def statements(scope: ast.AST) -> Iterator[ast.stmt]:
             yield statement
             if not isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
                 yield from statements(statement)
+
+
+def children_on(node: ast.AST, lines: Sequence[int]) -> Iterator[ast.AST]:
+    """Yield the children of a node whose text touches one of the lines (in ascending order)."""
+    for child in ast.iter_child_nodes(node):
+        start = getattr(child, "lineno", None)
+        if start is None:
+            yield child
+            continue
+        for decorator in getattr(child, "decorator_list", ()):
+            start = min(start, decorator.lineno)
+        at = bisect.bisect_left(lines, start)
+        if at < len(lines) and lines[at] <= (child.end_lineno or start):  # type: ignore[attr-defined]
+            yield child
+
+
+def nodes_on(tree: ast.AST, lines: Sequence[int]) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """Yield (node, its parent) for the nodes whose text touches one of the lines."""
+    todo = [tree]
+    while todo:
+        parent = todo.pop()
+        for child in children_on(parent, lines):
+            todo.append(child)
+            yield child, parent
 
 
 class Unknown(Exception):

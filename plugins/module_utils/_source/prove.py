@@ -11,6 +11,7 @@ import warnings
 from typing import Any
 
 from .errors import SourceError
+from .names import nodes_on
 from .text import SourceText
 
 
@@ -42,10 +43,9 @@ def twin(expected: ast.Module, node: ast.AST) -> tuple[Any, ast.AST]:
         return (type(one), *(getattr(one, name, None) for name in names))
 
     wanted = place(node)
-    for parent in ast.walk(expected):
-        for child in ast.iter_child_nodes(parent):
-            if type(child) is wanted[0] and place(child) == wanted:
-                return child, parent
+    for child, parent in nodes_on(expected, [node.lineno]):  # type: ignore[attr-defined]
+        if type(child) is wanted[0] and place(child) == wanted:
+            return child, parent
     raise LookupError("a tree parsed from the same text lacks a node")
 
 

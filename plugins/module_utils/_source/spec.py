@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Union
@@ -73,8 +74,9 @@ class Edit:
     since: str = ""
 
 
+@functools.lru_cache(maxsize=256)
 def expression(text: str, option: str) -> ast.expr:
-    """Return the tree of an expression.
+    """Return the tree of an expression, the same one every time.
 
     :raises SpecError: `text` is none.
     """
@@ -84,6 +86,7 @@ def expression(text: str, option: str) -> ast.expr:
         raise SpecError(f"{option}: {text!r} is no Python expression") from exc
 
 
+@functools.lru_cache(maxsize=256)
 def entry_parts(key: str, value: str) -> tuple[ast.expr, ast.expr]:
     """Return the trees of a dict entry.
 

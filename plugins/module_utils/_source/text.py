@@ -136,6 +136,11 @@ class SourceText:
             return start + column
         return start + len(piece.encode("utf-8")[:column].decode("utf-8"))
 
+    def lines_with(self, word: str) -> list[int]:
+        """Return the lines that a name stands on, in order."""
+        found = re.finditer(rf"\b{re.escape(word)}\b", self.text)
+        return sorted({self.line_of(match.start()) for match in found})
+
     def start(self, node: ast.AST) -> int:
         """Return where the node's text begins."""
         return self.offset(node.lineno, node.col_offset)  # type: ignore[attr-defined]

@@ -38,6 +38,8 @@ class Tree:
         self.folder = path if self.single is None else os.path.dirname(path)
         self._cache: dict[str, SourceText] = {}
         self._overlay: dict[str, bytes] = {}
+        self._raw: dict[str, bytes] = {}
+        self._folders: dict[str, str] = {}
         self.links: dict[str, str] = {}
 
     def path(self, name: str) -> str:
@@ -45,8 +47,7 @@ class Tree:
 
         :raises SourceError: it is a link to somewhere outside the root.
         """
-        path = os.path.join(self.folder, *name.split("/"))
-        real = os.path.realpath(path)
+        real = self._real(name)
         if os.path.commonpath([real, self.folder]) != self.folder:
             raise SourceError(
                 f"is a link to {real}, outside the root, where other installations may share it; "
@@ -54,6 +55,16 @@ class Tree:
                 name,
             )
         return real
+
+    def _real(self, name: str) -> str:
+        """Return the real path of a file, looking at each folder once."""
+        path = f"{self.folder}/{name}"
+        if os.path.islink(path):
+            return os.path.realpath(path)
+        folder, base = os.path.split(path)
+        if folder not in self._folders:
+            self._folders[folder] = os.path.realpath(folder)
+        return os.path.join(self._folders[folder], base)
 
     def files(self, within: Sequence[str]) -> list[str]:
         """Return the files that match one of the patterns, as `/`-separated paths relative to the root.
@@ -68,7 +79,7 @@ class Tree:
             if pattern.startswith("/") or ".." in parts or not all(parts):
                 raise SpecError(f"within: {pattern!r} leaves the root or is no pattern; it is relative to the root")
             for name in self._match(self.folder, parts, ""):
-                real = os.path.realpath(os.path.join(self.folder, name))
+                real = self._real(name)
                 inside = os.path.relpath(real, self.folder).replace(os.sep, "/")
                 if real != os.path.join(self.folder, name) and not inside.startswith("../"):
                     self.links[inside] = name
@@ -104,8 +115,11 @@ class Tree:
 
         :raises SourceError: it is missing, no plain file, unreadable or too large.
         """
-        if name in self._overlay:
-            return self._overlay[name]
+        if name not in self._raw:
+            self._raw[name] = self._overlay[name] if name in self._overlay else self._from_disk(name)
+        return self._raw[name]
+
+    def _from_disk(self, name: str) -> bytes:
         path = self.path(name)
         try:
             status = os.stat(path)
@@ -122,6 +136,7 @@ class Tree:
         """Let a file appear with other bytes (what a repair would write, in check mode)."""
         self._overlay[name] = raw
         self._cache.pop(name, None)
+        self._raw.pop(name, None)
 
     def read(self, name: str) -> SourceText:
         """Return a file as text."""

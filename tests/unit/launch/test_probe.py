@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import pwd
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -16,7 +19,12 @@ from tests.unit.launch import engine
 
 BROKEN = "import torchh_that_is_not_there\n"
 HANGING = "import threading\nthreading.Event().wait()\n"
-NOISY = "print('{}')\n" + engine.SERVER_ARGS
+NOISY = "import os\nprint('{}')\nos.write(1, b'{}')\nos.system('echo {}')\n" + engine.SERVER_ARGS
+QUITS = "import os\nos._exit(0)\n"
+WHO = (
+    'import os\nopen(os.path.join(os.path.dirname(__file__), "who"), "w").write(f"{os.getuid()} {os.getgid()}")\n'
+    + engine.SERVER_ARGS
+)
 LEAVES = (
     """
 import os, pathlib
@@ -51,6 +59,36 @@ def test_an_engine_that_hangs_is_given_up(tmp_path: Path) -> None:
 def test_an_interpreter_that_is_not_there(tmp_path: Path) -> None:
     asked = probe.Question(str(tmp_path / "python"), [], {})
     with pytest.raises(probe.ProbeFailed, match="cannot be run: No such file"):
+        probe.ask(asked)
+
+
+def test_an_engine_that_ends_without_an_answer(tmp_path: Path) -> None:
+    with pytest.raises(probe.ProbeFailed, match="gave no answer"):
+        probe.ask(engine.question(GOOD, engine.write(tmp_path, QUITS)))
+
+
+def test_a_user_who_is_not_there(tmp_path: Path) -> None:
+    asked = dataclasses.replace(engine.question(GOOD, engine.write(tmp_path)), user="nobody-of-that-name")
+    with pytest.raises(probe.ProbeFailed, match="there is no user nobody-of-that-name"):
+        probe.ask(asked)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_it_is_asked_as_another_user() -> None:
+    user = pwd.getpwnam("nobody")
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:  # pytest's own folder is closed to others
+        os.chmod(folder, 0o755)
+        environment = engine.write(Path(folder), WHO)
+        os.chmod(Path(folder, "sglang", "srt"), 0o777)
+        asked = dataclasses.replace(engine.question(GOOD, environment), python="/usr/bin/python3", user="nobody")
+        assert probe.ask(asked)["whole"]["error"] is None
+        assert Path(folder, "sglang", "srt", "who").read_text() == f"{user.pw_uid} {user.pw_gid}"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can be everybody")
+def test_only_root_asks_as_another_user(tmp_path: Path) -> None:
+    asked = dataclasses.replace(engine.question(GOOD, engine.write(tmp_path)), user="root")
+    with pytest.raises(probe.ProbeFailed, match="only root can ask as root"):
         probe.ask(asked)
 
 

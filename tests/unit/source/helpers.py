@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Union
 
@@ -11,9 +12,10 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._source.spec impor
 REPOSITORY = Path(__file__).resolve().parents[3]
 RECORD = ".python_source.json"
 Text = Union[str, bytes]
+OWN: tuple[str, ...] = ("id", "state", "on_conflict", "optional", "since")
 
 
-def write(root: Path, files: dict[str, Text]) -> Path:
+def write(root: Path, files: Mapping[str, Text]) -> Path:
     """Write files (text as UTF-8, newlines as they are) below `root`."""
     for name, text in files.items():
         path = root / name
@@ -29,7 +31,7 @@ def read_all(root: Path) -> dict[str, bytes]:
 
 def dict_edit(key: str = "12", value: str | None = "[]", **options: Any) -> dict[str, Any]:
     """Return a dict edit of NAME; options of the edit itself go to the edit."""
-    own = {name: options.pop(name) for name in ("id", "state", "on_conflict", "optional", "since") if name in options}
+    own = {name: options.pop(name) for name in OWN if name in options}
     entry = {"name": ["NAME"], "within": ["**/*.py"], "key": key, **options}
     if "like" not in entry:
         entry["value"] = value
@@ -38,7 +40,7 @@ def dict_edit(key: str = "12", value: str | None = "[]", **options: Any) -> dict
 
 def gate_edit(**options: Any) -> dict[str, Any]:
     """Return a gate edit of `sm90 or sm100`; options of the edit itself go to the edit."""
-    own = {name: options.pop(name) for name in ("id", "state", "on_conflict", "optional", "since") if name in options}
+    own = {name: options.pop(name) for name in OWN if name in options}
     gate = {
         "all_of": ["_is_sm90", "_is_sm100"],
         "within": ["**/*.py"],

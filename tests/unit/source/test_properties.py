@@ -45,8 +45,10 @@ def dict_texts(draw: Any) -> str:
     """Return a module that assigns one dict literal to NAME."""
 
     def wrapped(text: str) -> str:
-        count = draw(PARENS)
-        return "(" * count + draw(BLANKS) * bool(count) + text + draw(BLANKS) * bool(count) + ")" * count
+        count: int = draw(PARENS)
+        before: str = draw(BLANKS) if count else ""
+        after: str = draw(BLANKS) if count else ""
+        return "(" * count + before + text + after + ")" * count
 
     parts = []
     for key in draw(KEYS):
@@ -57,7 +59,8 @@ def dict_texts(draw: Any) -> str:
         text += "," + draw(BLANKS)
     elif not parts:
         text = draw(BLANKS)
-    return f"{draw(HEADS)}NAME = {{{text}}}{draw(TAILS)}".replace("\n", draw(NEWLINES))
+    newline: str = draw(NEWLINES)
+    return f"{draw(HEADS)}NAME = {{{text}}}{draw(TAILS)}".replace("\n", newline)
 
 
 @st.composite
@@ -75,7 +78,8 @@ def gate_texts(draw: Any) -> str:
         opening, closing = draw(BLANKS) * bool(count), draw(BLANKS) * bool(count)
         parts.append(f"{draw(BLANKS)} {'(' * count}{opening}{operand}{closing}{')' * count} {draw(BLANKS)}")
     shape = draw(st.sampled_from(["v = ({})", "if ({}) and u: pass", "v = [i for i in j if ({})]", "v = lambda: ({})"]))
-    return (draw(HEADS) + "A = B = 1\n" + shape.format("or".join(parts)) + draw(TAILS)).replace("\n", draw(NEWLINES))
+    text: str = draw(HEADS) + "A = B = 1\n" + shape.format("or".join(parts)) + draw(TAILS)
+    return text.replace("\n", draw(NEWLINES))
 
 
 def parses(text: str) -> bool:
