@@ -60,12 +60,13 @@ test: lint unit molecule ## Everything that guards a commit: lint, units, and th
 lint: setup ## ruff, mypy, ansible-lint (profile production)
 	ruff check .
 	ruff format --check .
-	mypy plugins fleet tests/unit
+	mypy plugins fleet benchmarks tests molecule
 	ansible-lint --offline --strict
 
 .PHONY: unit
 unit: setup ## Unit tests
 	pytest tests/unit
+	pytest tests/unit/source -m corpus -k "not standard"
 
 .PHONY: molecule
 molecule: check-machine setup ## The main job on the fleet, from create to destroy

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from fleet.ask import QUESTION, ask, inventory  # noqa: E402
+from fleet.ask import QUESTION, ask, inventory
 
 RIGHT = "Paris"
 

@@ -63,7 +63,9 @@ options:
       - Seconds that requests in flight get to finish before the stop. With V(0), nobody waits for them.
       - Nothing is in flight when there is no connection to O(ports), or when SGLang's C(/metrics) shows no running and
         no queued request for a while. Where there are no metrics, open connections count.
-      - New requests are not kept away; that is for whoever sends them.
+      - Then, if systemd would end the service's workers together with its server (C(KillMode=control-group), the
+        default), the server is told to finish (SIGTERM to the process that listens, which makes SGLang refuse new
+        requests and end with the last one), and gets as many seconds again until the unit is stopped.
     type: int
     default: 0
   kill_after_timeout:
@@ -150,7 +152,8 @@ reset:
   returned: success
 drain:
   description:
-    - Connections and requests before and after the wait, its seconds, and whether nothing was in flight then.
+    - Connections and requests before and after the wait, its seconds, and whether nothing was in flight then; in
+      C(told), which processes were told to finish, whether they ended, and in how many seconds.
     - Empty if no time was given, or nothing of the service listened on O(ports).
   type: dict
   returned: success

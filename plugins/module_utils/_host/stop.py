@@ -165,13 +165,19 @@ def _carry_out(
 def _drain(request: Request, machine: Machine, before: Look, recorded: set[tuple[int, int]]) -> dict[str, Any]:
     """Let requests in flight end; empty if that was not asked for, or nothing of it serves the ports."""
     pids = {pid for pid, _start in recorded}
-    ports = sorted({one.port for one in before.listeners if one.pid in pids and one.port in request.ports})
-    if request.drain_timeout <= 0 or not ports:
+    mine = [one for one in before.listeners if one.pid in pids and one.port in request.ports]
+    if request.drain_timeout <= 0 or not mine:
         return {}
-    host = next(one.address for one in before.listeners if one.port in ports and one.pid in pids)
-    host = {"0.0.0.0": request.address or "127.0.0.1", "::": request.address or "::1"}.get(host, host)
     machine.progress.phase(f"waiting for the requests in flight of {request.name}")
-    return Drain(ports, host, machine.clock, machine.sleep, machine.proc).wait(request.drain_timeout)
+    host = mine[0].address
+    host = {"0.0.0.0": request.address or "127.0.0.1", "::": request.address or "::1"}.get(host, host)
+    drain = Drain({one.port for one in mine}, host, machine.clock, machine.sleep, machine.proc)
+    seen = drain.wait(request.drain_timeout)
+    if before.unit.kill_mode == "control-group":
+        # systemd would end the server's workers with it, and with them what came in meanwhile.
+        servers = [process for process in before.processes if process.pid in {one.pid for one in mine}]
+        seen["told"] = drain.tell(servers, machine.send, request.drain_timeout)
+    return seen
 
 
 def _clean(machine: Machine, report: Report, shared: list[Segment]) -> None:

@@ -27,6 +27,7 @@ PROPERTIES = (
     "Result",
     "ExecMainStatus",
     "TimeoutStopUSec",
+    "KillMode",
     "TriggeredBy",
     "Job",
     "InactiveExitTimestampMonotonic",
@@ -58,6 +59,7 @@ class Unit:
     result: str = ""
     exit_status: str = ""
     stop_timeout: str = ""
+    kill_mode: str = ""
     triggered_by: tuple[str, ...] = ()
     job: str = ""
     started: float = 0.0
@@ -106,6 +108,7 @@ def parse_show(name: str, text: str) -> Unit:
         result=values.get("Result", ""),
         exit_status=values.get("ExecMainStatus", ""),
         stop_timeout=values.get("TimeoutStopUSec", ""),
+        kill_mode=values.get("KillMode", ""),
         triggered_by=tuple(values.get("TriggeredBy", "").split()),
         job="" if values.get("Job", "") in ("", "0") else values["Job"],
         started=_number(values.get("InactiveExitTimestampMonotonic", "")) / 1e6,

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Wait until the engine says that it is ready, or until its main process ends: ready.py URL PID.
 
-SGLang tells systemd nothing (no sd_notify up to 0.5.23), so the unit runs this after the start; systemd bounds the wait.
+SGLang tells systemd nothing (no sd_notify up to 0.5.23), so the unit runs this after the start and systemd bounds it.
 """
 
 from __future__ import annotations

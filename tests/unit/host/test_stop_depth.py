@@ -208,6 +208,31 @@ def test_a_stop_drains_first(kimi: FakeHost) -> None:
     assert report.seconds >= 6
 
 
+def test_a_server_is_told_to_finish_where_systemd_would_end_its_workers_too(kimi: FakeHost) -> None:
+    kimi.units[KIMI]["KillMode"] = "control-group"
+    kimi.add_process(11, "worker", unit=KIMI, ppid=10, listens=[("0.0.0.0", 30000)])
+    kimi.at(3, lambda: kimi.remove_process(11))
+    kimi.at(4, lambda: kimi.remove_process(10))
+    kimi.on_stop = lambda: end(kimi, 12)
+    report = go(kimi, replace(REQUEST, drain_timeout=30))
+    assert kimi.signals == [(10, signal.SIGTERM)] and report.held == [] and report.killed == []
+    assert report.drain["told"] == {"pids": [10], "ended": True, "seconds": pytest.approx(4, abs=0.6)}
+
+
+def test_a_server_that_does_not_finish_is_stopped_all_the_same(kimi: FakeHost) -> None:
+    kimi.units[KIMI]["KillMode"] = "control-group"
+    report = go(kimi, replace(REQUEST, drain_timeout=10))
+    assert report.drain["told"]["ended"] is False and report.held == []
+    assert report.drain["told"]["seconds"] == pytest.approx(10)
+
+
+@pytest.mark.parametrize(("mode", "seconds"), [("mixed", 30), ("control-group", 0)])
+def test_nobody_is_told_where_systemd_does_it_or_nobody_waits(kimi: FakeHost, mode: str, seconds: int) -> None:
+    kimi.units[KIMI]["KillMode"] = mode
+    go(kimi, replace(REQUEST, drain_timeout=seconds))
+    assert kimi.signals == []
+
+
 def test_a_stop_without_time_to_drain_or_without_its_port_drains_nothing(kimi: FakeHost) -> None:
     kimi.connect(("10.77.0.11", 30000))
     assert go(kimi, replace(REQUEST, ports=(31000,), drain_timeout=30)).drain == {}

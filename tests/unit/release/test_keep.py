@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release import identity, keep, source
 
-from .repository import Repository
+from tests.unit.release.repository import Repository
 
 DAY = 86400.0
 
@@ -175,7 +176,7 @@ def test_killed_in_the_middle_it_is_no_release_any_more(host: Host, monkeypatch:
     def die(_path: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(keep.shutil, "rmtree", die)
+    monkeypatch.setattr(shutil, "rmtree", die)
     with pytest.raises(KeyboardInterrupt):
         keep.remove(path, host.places.caches)
     assert identity.debris(host.places.releases) == [path]
@@ -188,7 +189,7 @@ def test_a_removed_worktree_is_forgotten(tmp_path: Path) -> None:
     source.update(mirror, upstream.url)
     source.add_worktree(mirror, commit, tree)
     assert str(tree) in source.run_git(["--git-dir", str(mirror), "worktree", "list"])
-    keep.shutil.rmtree(tree)
+    shutil.rmtree(tree)
     source.prune_worktrees(mirror)
     assert str(tree) not in source.run_git(["--git-dir", str(mirror), "worktree", "list"])
     source.prune_worktrees(tmp_path / "no-mirror")
