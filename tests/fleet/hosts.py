@@ -85,6 +85,8 @@ def api(host: Host, path: str, body: dict[str, Any] | None = None, key: str | No
             return reply.status, json.load(reply)
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode(errors="replace")
+    except OSError as error:
+        raise AssertionError(f"the API of {name(host)} does not answer {path}: {error}") from error
 
 
 def ask(host: Host, model: str = SERVED_MODEL, key: str | None = API_KEY) -> tuple[int, Any]:
@@ -113,9 +115,9 @@ def serving(host: Host) -> Serving:
     """What serves on a node now; fails the test unless it answers rightly."""
     status, answer = ask(host)
     assert status == 200 and ANSWER in str(answer), f"{name(host)} answers {status} {answer!r}"
-    about = show(host, SERVICE, "MainPID", "ActiveEnterTimestampMonotonic")
+    about = show(host, SERVICE, "MainPID", "ExecMainStartTimestampMonotonic")
     digest = root(host, f"sha256sum {UNIT}").split()[0]
-    return Serving(int(about["MainPID"]), digest, about["ActiveEnterTimestampMonotonic"])
+    return Serving(int(about["MainPID"]), digest, about["ExecMainStartTimestampMonotonic"])
 
 
 def old_service_digest(host: Host) -> str:
@@ -145,7 +147,8 @@ def nothing_changes(host: Host, *but: str) -> Iterator[None]:
         rows = root(host, f"diff {MARK}.before {MARK}.after || true").splitlines()
         rows += root(host, f"find /opt/sglang/releases -not -type d -newer {MARK}.before").splitlines()
         found = [row for row in rows if row[:1] in "<>/"]
-        assert [row for row in found if not any(re.match(f"(?:[<>] )?{one}(?: |$)", row) for one in but)] == []
+        found = [row for row in found if not any(re.match(f"(?:[<>] )?{one}(?: |$)", row) for one in but)]
+        assert not found, f"{name(host)} has changed (<: before, >: after):\n" + "\n".join(found[:40])
         assert serving(host) == before
     finally:
         root(host, f"rm -f {MARK}.before {MARK}.after")

@@ -94,7 +94,12 @@ def test_a_module_has_examples_that_use_it_and_says_what_it_returns(module: Path
 @pytest.mark.parametrize("module", MODULES, ids=name)
 def test_a_modules_options_are_the_documented_ones(module: Path) -> None:
     """The names in argument_spec, where it is written as a dict, and those in DOCUMENTATION."""
-    documented = set(yaml.safe_load(constants(module)["DOCUMENTATION"]).get("options") or {})
+    documentation = yaml.safe_load(constants(module)["DOCUMENTATION"])
+    documented = set(documentation.get("options") or {})
+    fragment = documentation.get("extends_documentation_fragment")
+    if fragment:
+        shared = (ROOT / "plugins" / "doc_fragments" / f"{fragment.rpartition('.')[2]}.py").read_text("utf-8")
+        documented |= set(yaml.safe_load(shared.split('r"""')[1].split('"""')[0])["options"])
     specs = [
         {key.value for key in node.value.keys if isinstance(key, ast.Constant)}
         for node in ast.walk(ast.parse(module.read_text("utf-8")))

@@ -20,9 +20,11 @@ import pytest
 import testinfra
 from testinfra.host import Host
 
-from fleet.config import OLD_SERVICE
-from tests.fleet.control import INVENTORY
-from tests.fleet.hosts import SERVICE, name
+pytest.register_assert_rewrite("tests.fleet")
+
+from fleet.config import OLD_SERVICE  # noqa: E402
+from tests.fleet.control import INVENTORY  # noqa: E402
+from tests.fleet.hosts import SERVICE, name  # noqa: E402
 
 # What only looks comes first; then what changes something and puts it back.
 ORDER = ("deployed", "again", "installed", "bad_input", "proofs", "cutover_failure")
