@@ -64,8 +64,9 @@ options:
       - Nothing is in flight when there is no connection to O(ports), or when SGLang's C(/metrics) shows no running and
         no queued request for a while. Where there are no metrics, open connections count.
       - Then, if systemd would end the service's workers together with its server (C(KillMode=control-group), the
-        default), the server is told to finish (SIGTERM to the process that listens, which makes SGLang refuse new
-        requests and end with the last one), and gets as many seconds again until the unit is stopped.
+        default), the server is told to finish (SIGTERM to the process that listens), and gets as many seconds again
+        until the unit is stopped. SGLang then calls itself not ready, so that routers send elsewhere, still answers who
+        asks all the same, and ends once it finds no request at work.
     type: int
     default: 0
   kill_after_timeout:

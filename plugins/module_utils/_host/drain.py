@@ -71,8 +71,9 @@ class Drain:
     ) -> dict[str, Any]:
         """Tell the processes that listen, and none below them, to finish; wait until they have ended.
 
-        SGLang takes SIGTERM to its server process alone as the order to refuse new requests and to finish the others
-        (measured on 0.5.23). Returned: who was told, whether they ended, and in how many seconds.
+        SGLang takes SIGTERM to its server process alone as the order to call itself not ready (/ready and /health say
+        503, which routers heed; who asks all the same is still answered) and to end once it finds no request at work,
+        for which it looks every 5 s (measured on 0.5.23). Returned: who was told, whether they ended, seconds.
         """
         listening = {process.pid for process in servers}
         told = [one for one in servers if one.ppid not in listening and send(one, signal.SIGTERM)]
