@@ -101,6 +101,9 @@ OPTIONS: dict[str, Option] = {
     "ready_timeout": Option(int, None, least=1, most=_SECONDS),
     "disk_bytes_per_second": Option(int, 200_000_000, least=1),  # a slow network disk; local NVMe reads ten times that
     "stop_timeout": Option(int, 300, least=1, most=_SECONDS),
+    "drain_seconds": Option(int, 30, least=0, most=_SECONDS),
+    "kill_leftovers": Option(bool, False),
+    "hang_seconds": Option(int, 300, least=0, most=_SECONDS),
 }
 
 

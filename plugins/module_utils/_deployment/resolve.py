@@ -67,6 +67,7 @@ def _assemble(values: dict[str, Any], profile: dict[str, Any], sets: list[dict[s
     paths = {name: values[name].rstrip("/") for name in ("root", "models", "state", "cache")}
     path = f"{paths['models']}/{profile['name']}"
     size = values["checkpoint_bytes"] or checkpoint["bytes"]
+    arguments = _arguments(values, profile, served, path)
     return {
         "name": profile["instance"],
         "service": service,
@@ -104,7 +105,7 @@ def _assemble(values: dict[str, Any], profile: dict[str, Any], sets: list[dict[s
         },
         "patch_sets": [_with_world_sizes(one, values["multimem_world_sizes"]) for one in sets],
         "launch": {
-            "arguments": _arguments(values, profile, served, path),
+            "arguments": arguments,
             "environment": _environment(values, profile),
         },
         "verify": {
@@ -112,8 +113,15 @@ def _assemble(values: dict[str, Any], profile: dict[str, Any], sets: list[dict[s
             # Reading the weights, and ten minutes for the kernels that are compiled at the first start.
             "timeout_seconds": values["ready_timeout"] or 600 + size // values["disk_bytes_per_second"],
             "max_tokens": profile.get("smoke_max_tokens", 256),
+            # An engine without a parser gives tool calls as text.
+            "tool_call": profile.get("tool_call") if "tool-call-parser" in arguments else None,
+            "hang_seconds": values["hang_seconds"],
         },
-        "stop": {"timeout_seconds": values["stop_timeout"]},
+        "stop": {
+            "timeout_seconds": values["stop_timeout"],
+            "drain_seconds": values["drain_seconds"],
+            "kill_leftovers": values["kill_leftovers"],
+        },
     }
 
 

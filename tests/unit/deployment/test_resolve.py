@@ -53,13 +53,18 @@ def test_the_parts_of_a_deployment() -> None:
             "bytes": 223_000_000_000,
             "path": f"/srv/models/{PROFILE}",
         },
-        "stop": {"timeout_seconds": 300},
+        "stop": {"timeout_seconds": 300, "drain_seconds": 30, "kill_leftovers": False},
     }
     assert {key: found[key] for key in expected} == expected
     assert set(found) - set(expected) == {"build", "patch_sets", "launch", "verify"}
     assert (found["build"]["commit"], found["build"]["version"]) == (COMMIT, "0.5.23")
     assert found["launch"]["arguments"]["model-path"] == f"/srv/models/{PROFILE}"
     assert [prompt["expect"] for prompt in found["verify"]["prompts"]] == ["Paris", "Tokyo", "Shakespeare"]
+    assert found["verify"]["tool_call"]["name"] == "get_weather"
+
+
+def test_no_tool_call_is_asked_of_an_engine_without_a_parser() -> None:
+    assert resolved(arguments={"tool-call-parser": None})["verify"]["tool_call"] is None
 
 
 @pytest.mark.parametrize(
