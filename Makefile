@@ -54,7 +54,7 @@ clean-cache: demo-down ## End the fleet and empty its cache of images and packag
 	@$(SUDO) $(BIN)/python -m fleet clean-cache
 
 .PHONY: test
-test: lint unit molecule ## Everything that guards a commit: lint, units, and the main job on the fleet
+test: lint unit molecule corpus ## Everything that guards a commit: lint, units, and the main job on the fleet
 
 .PHONY: lint
 lint: setup ## ruff, mypy, ansible-lint (profile production)
@@ -66,6 +66,9 @@ lint: setup ## ruff, mypy, ansible-lint (profile production)
 .PHONY: unit
 unit: setup ## Unit tests
 	pytest tests/unit
+
+.PHONY: corpus
+corpus: setup ## The source editor over nine SGLang releases
 	pytest tests/unit/source -m corpus -k "not standard"
 
 .PHONY: molecule
