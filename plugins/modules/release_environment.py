@@ -99,6 +99,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import telling
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.identity import read_record
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.packages import PackageError, PackageSource
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release.priority import give_way
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.venv import Venv
 
 
@@ -136,6 +137,7 @@ def main() -> None:
             link_mode=params["link_mode"],
             environment={**params["build_environment"], **params["environment"]},
         )
+        give_way()
         try:
             with telling(params["progress_file"], venv.folder.parent / "durations.json") as progress:
                 venv.make(params["lock"], source, progress)

@@ -39,6 +39,25 @@ options:
     description: The text of a uv overrides file.
     type: str
     default: ""
+  given:
+    description:
+      - The text of a lock that another host has for the same inputs. It is kept here too, so that whatever hosts a run
+        is limited to, they all have the same lock.
+    type: str
+    default: ""
+  make:
+    description: Whether a lock that is neither here nor given is made. Otherwise RV(lock) is empty then.
+    type: bool
+    default: true
+  rules:
+    description: What versions of SGLang need, as M(llmfleet.sglang.release_requirements) takes it.
+    type: list
+    elements: dict
+    default: []
+  version:
+    description: The version of SGLang. The lock has to fit what O(rules) say of it.
+    type: str
+    default: ""
   python:
     description: The interpreter that the release will run on.
     type: path
@@ -109,6 +128,8 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._release import (
     lock,
     packages,
 )
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release.needs import Needs, lock_problems, needs_of
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release.priority import give_way
 
 
 def _write(path: Path, text: str) -> None:
@@ -127,6 +148,10 @@ def main() -> None:
             "folder": {"type": "path", "required": True},
             "pyproject": {"type": "str", "required": True},
             "overrides": {"type": "str", "default": ""},
+            "given": {"type": "str", "default": ""},
+            "make": {"type": "bool", "default": True},
+            "rules": {"type": "list", "elements": "dict", "default": []},
+            "version": {"type": "str", "default": ""},
             "python": {"type": "path", "required": True},
             "uv": {"type": "path", "required": True},
             "uv_version": {"type": "str", "required": True},
@@ -140,21 +165,37 @@ def main() -> None:
     )
     params = dict(module.params)
     folder, told = Path(params.pop("folder")), params.pop("progress_file")
+    rules, version = params.pop("rules"), params.pop("version")
+    other, make = params.pop("given"), params.pop("make")
     given = {name: params.pop(name) for name in ("index_url", "offline", "cache", "environment")}
+    if not params["pyproject"] and not make:
+        module.exit_json(changed=False, lock="", path="", packages=0)
     if not params["pyproject"]:
         module.exit_json(changed=True, lock="", path="", packages=0, msg="would resolve the requirements")
     try:
-        request = lock.LockRequest(**params)
+        needs = needs_of(rules, version) if rules else Needs()
+        request = lock.LockRequest(**params, extras=needs.extras, prerelease=needs.prerelease)
         path = folder / f"{request.key(interpreter.describe(params['python']))}.txt"
         made = not path.exists()
+        if made and not other and not make:
+            module.exit_json(changed=False, lock="", path=str(path), packages=0)
+        if made and other and not module.check_mode:
+            _write(path, other)
+        if made and other:
+            module.exit_json(changed=True, lock=other, path=str(path), packages=len(identity.lock_entries(other)))
         if made and module.check_mode:
             module.exit_json(changed=True, lock="", path=str(path), packages=0, msg="would resolve the requirements")
         if made:
+            give_way()
             with telling(told, folder / "durations.json") as progress:
                 progress.phase("resolving the requirements")
-                _write(path, lock.compile_lock(request, packages.PackageSource(**given)))
+                text = lock.compile_lock(request, packages.PackageSource(**given))
+                problems = lock_problems(text, needs)
+                if problems:
+                    raise ValueError("; ".join(problems))
+                _write(path, text)
         text = path.read_text(encoding="utf-8")
-    except (OSError, packages.PackageError, interpreter.InterpreterError) as error:
+    except (OSError, ValueError, packages.PackageError, interpreter.InterpreterError) as error:
         module.fail_json(msg=f"SGLang's requirements cannot be resolved, and nothing was stopped: {error}")
     module.exit_json(changed=made, lock=text, path=str(path), packages=len(identity.lock_entries(text)))
 

@@ -53,6 +53,10 @@ options:
     description: The build's own flags.
     type: dict
     default: {}
+  compilers:
+    description: Environment for compilers that belongs to the release and not to its identifier. Handed back.
+    type: dict
+    default: {}
 """
 
 EXAMPLES = r"""
@@ -83,6 +87,10 @@ inputs:
   description: All that went into the identifier.
   returned: success
   type: dict
+compilers:
+  description: O(compilers), as given.
+  returned: success
+  type: dict
 """
 
 from pathlib import Path
@@ -102,11 +110,12 @@ def main() -> None:
             "lock": {"type": "str", "required": True},
             "python": {"type": "path", "required": True},
             "environment": {"type": "dict", "default": {}},
+            "compilers": {"type": "dict", "default": {}},
         },
         supports_check_mode=True,
     )
     params = dict(module.params)
-    releases = Path(params.pop("root")) / "releases"
+    releases, compilers = Path(params.pop("root")) / "releases", params.pop("compilers")
     try:
         parts = identity.inputs(interpreter=interpreter.describe(params.pop("python")), **params)
     except interpreter.InterpreterError as error:
@@ -114,7 +123,7 @@ def main() -> None:
     name = identity.release_id(params["version"], parts) if params["lock"] else f"{params['version']}-not-locked-yet"
     path = releases / name
     built = identity.read_record(path) is not None
-    module.exit_json(changed=False, id=name, path=str(path), built=built, inputs=parts)
+    module.exit_json(changed=False, id=name, path=str(path), built=built, inputs=parts, compilers=compilers)
 
 
 if __name__ == "__main__":

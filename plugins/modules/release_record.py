@@ -71,7 +71,8 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import telling
-from ansible_collections.llmfleet.sglang.plugins.module_utils._release import identity, record
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release import identity, record, room
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release.priority import give_way
 
 
 def main() -> None:
@@ -90,12 +91,15 @@ def main() -> None:
     folder = Path(module.params["path"])
     if module.check_mode:
         module.exit_json(changed=True)
+    give_way()
     patched = [folder / "src" / "python" / one["path"] for one in module.params["files"]]
     environment = {name: str(value) for name, value in module.params["environment"].items()}
     try:
         with telling(module.params["progress_file"], folder.parent / "durations.json") as progress:
             progress.phase("importing the release")
             found = record.probe(folder, patched, environment)
+            progress.phase("measuring the release")
+            size = room.own_bytes(folder)
         digests = {str(path.relative_to(folder)): record.file_digest(path) for path in patched}
     except (OSError, record.ImportFailed) as error:
         module.fail_json(msg=f"Release {folder.name} is not usable, and nothing was stopped: {error}.")
@@ -109,6 +113,7 @@ def main() -> None:
         "torch": found["torch"],
         "cuda": found["cuda"],
         "packages": found["packages"],
+        "bytes": size,
         "schema": identity.SCHEMA,
     }
     record.write_record(folder, content)

@@ -37,6 +37,19 @@ options:
     description: Folder of the release.
     type: path
     required: true
+  inputs:
+    description:
+      - All that went into the release's identifier. Where a release with the same packages is there, it tells how much
+        room this one takes.
+    type: dict
+    default: {}
+  first_bytes:
+    description: Free bytes that the first release with its packages needs.
+    type: int
+    default: 0
+  cache:
+    description: Folder of uv's cache. On another disk, that one needs the room too.
+    type: path
 """
 
 EXAMPLES = r"""
@@ -59,9 +72,26 @@ laid_out:
 """
 
 from pathlib import Path
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.llmfleet.sglang.plugins.module_utils._release import identity, source
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release import identity, room, source
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release.priority import give_way
+
+
+class NoRoom(RuntimeError):
+    """A disk cannot take the release."""
+
+
+def _check_room(params: dict[str, Any], folder: Path) -> None:
+    """Refuse, with figures, a disk that cannot take the release, or uv's cache where that is another disk."""
+    need = room.needed(folder.parent, params["inputs"], params["first_bytes"])
+    cache = Path(params["cache"] or folder)
+    apart = cache.exists() and folder.parent.exists() and cache.stat().st_dev != folder.parent.stat().st_dev
+    for place in [folder, *([cache] if apart and need.size >= params["first_bytes"] else [])]:
+        problem = room.problem(place, need)
+        if problem:
+            raise NoRoom(problem)
 
 
 def main() -> None:
@@ -71,6 +101,9 @@ def main() -> None:
             "mirror": {"type": "path", "required": True},
             "commit": {"type": "str", "required": True},
             "path": {"type": "path", "required": True},
+            "inputs": {"type": "dict", "default": {}},
+            "first_bytes": {"type": "int", "default": 0},
+            "cache": {"type": "path"},
         },
         supports_check_mode=True,
     )
@@ -78,12 +111,14 @@ def main() -> None:
     tree = folder / "src"
     missing = identity.read_record(folder) is None
     if missing and not module.check_mode:
+        give_way()
         try:
             identity.remove_debris(folder)
+            _check_room(module.params, folder)
             folder.mkdir(parents=True, mode=0o755)
             source.add_worktree(Path(module.params["mirror"]), module.params["commit"], tree)
-        except (OSError, source.GitError) as error:
-            module.fail_json(msg=f"The source tree {tree} cannot be laid out: {error}.")
+        except (NoRoom, OSError, source.GitError) as error:
+            module.fail_json(msg=f"The source tree {tree} cannot be laid out, and nothing was stopped: {error}.")
     module.exit_json(changed=missing, path=str(tree), laid_out=tree.is_dir())
 
 

@@ -39,6 +39,11 @@ options:
     description: The commit, 40 hexadecimal digits.
     type: str
     required: true
+  bundle:
+    description:
+      - A file on the host, made by C(git bundle create FILE --all), to take the source from. O(repository) is then not
+        asked.
+    type: path
   environment:
     description: Environment for Git, such as a proxy. It may hold secrets and is never logged.
     type: dict
@@ -73,6 +78,7 @@ from pathlib import Path
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import telling
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release import source
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release.priority import give_way
 
 
 def main() -> None:
@@ -82,6 +88,7 @@ def main() -> None:
             "repository": {"type": "str", "required": True},
             "path": {"type": "path", "required": True},
             "commit": {"type": "str", "required": True},
+            "bundle": {"type": "path"},
             "environment": {"type": "dict", "default": {}, "no_log": True},
             "progress_file": {"type": "path"},
         },
@@ -89,22 +96,25 @@ def main() -> None:
     )
     repository, commit = module.params["repository"], module.params["commit"]
     mirror = Path(module.params["path"])
+    bundle = Path(module.params["bundle"]) if module.params["bundle"] else None
+    origin = str(bundle or repository)
     missing = not source.has_commit(mirror, commit)
     if missing and module.check_mode:
-        module.exit_json(changed=True, commit=commit, describe="", pyproject="", msg=f"would fetch {repository}")
+        module.exit_json(changed=True, commit=commit, describe="", pyproject="", msg=f"would fetch {origin}")
     try:
         if missing:
+            give_way()
             with telling(module.params["progress_file"], mirror.parent / "durations.json") as progress:
-                source.update(mirror, repository, module.params["environment"], progress)
+                source.update(mirror, repository, module.params["environment"], progress, bundle)
             if not source.has_commit(mirror, commit):
                 module.fail_json(
-                    msg=f"{repository} has no commit {commit}: the mirror {mirror} holds all of its branches and tags "
+                    msg=f"{origin} has no commit {commit}: the mirror {mirror} holds all of its branches and tags "
                     "now, and not this commit. Pin one that it has: ansible-playbook playbooks/pin.yml -i INVENTORY."
                 )
         pyproject = source.show(mirror, commit, "python/pyproject.toml")
         described = source.describe(mirror, commit)
     except source.GitError as error:
-        module.fail_json(msg=f"The source {repository} cannot be had: {error}.")
+        module.fail_json(msg=f"The source {origin} cannot be had: {error}.")
     module.exit_json(changed=missing, commit=commit, describe=described, pyproject=pyproject)
 
 

@@ -131,7 +131,7 @@ class _Verification:
             self._right(checks[name])
         if self._request.tool_call:
             self._right(partial(self._call_tool, self._request.tool_call))
-        self.watch.look()
+        self._until(self._started)
         self._read_log()
 
     def _right(self, ask: Callable[[float], list[Answer]]) -> None:
@@ -175,6 +175,13 @@ class _Verification:
                 return
             if status not in NO_SUCH_ENDPOINT:
                 raise NotYet(f"{self._request.url}{path} answers (HTTP {status}): it is not ready")
+
+    def _started(self, limit: float) -> None:
+        """Wait for systemd too: a start whose probe has not ended yet can still fail, and end the service."""
+        del limit
+        state = self.watch.state()
+        if state in ("activating", "reloading"):
+            raise NotYet(f"it answers, and its unit is still {state}")
 
     def _models(self, limit: float) -> None:
         request = self._request

@@ -97,6 +97,10 @@ class Watch:
         self._hang.look(unit)
         self._machine.progress.detail(self._hang.last)
 
+    def state(self) -> str:
+        """The unit's state at the last look ("active", "activating", ...); "" when no unit is watched."""
+        return self._unit.active if self._unit else ""
+
     def _look_at_port(self, unit: Unit) -> None:
         """Dead is raised when a process that is not the unit's listens where the unit should."""
         watched, machine = self._watched, self._machine

@@ -8,9 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from typing import Any
 _PROBE = """
 import importlib.metadata, importlib.util, json, platform, sys
 import torch, sgl_kernel, sglang, sglang.launch_server
+if importlib.util.find_spec("flashinfer"):
+    import flashinfer  # refuses its own other packages when they are of another version
 names = json.loads(sys.argv[1])
 origins = {name: getattr(importlib.util.find_spec(name), "origin", None) for name in names}
 packages = sorted(f"{d.name}=={d.version}" for d in importlib.metadata.distributions())
@@ -57,11 +60,30 @@ def probe(folder: Path, patched: list[Path], environment: Mapping[str, str]) -> 
     found = _ask(folder, sorted(names), environment)
     if not found["sglang"] or not Path(found["sglang"]).resolve().is_relative_to(root.resolve()):
         raise ImportFailed(f"sglang is imported from {found['sglang']}, not from {root}")
+    problem = disagreement(found["packages"], found["cuda"])
+    if problem:
+        raise ImportFailed(problem)
     for name, path in names.items():
         origin = found["origins"][name]
         if origin is None or Path(origin).resolve() != path.resolve():
             raise ImportFailed(f"the patched module {name} is imported from {origin}, not from {path}")
     return found
+
+
+def disagreement(packages: Sequence[str], cuda: str | None) -> str:
+    """Say which of the installed packages do not fit each other; "" when all do.
+
+    packages: lines such as `torch==2.14.1`; cuda: what torch was built for, such as "13.0", None for the CPU.
+    """
+    versions = dict(line.split("==", 1) for line in packages)
+    flashinfer = {name: versions[name] for name in sorted(versions) if re.match(r"flashinfer[-_]", name)}
+    if len({version.partition("+")[0] for version in flashinfer.values()}) > 1:
+        listed = ", ".join(f"{name} {version}" for name, version in flashinfer.items())
+        return f"FlashInfer's packages are of different versions: {listed}"
+    lanes = sorted({match[1] for name in versions if (match := re.fullmatch(r"nvidia[-_]cudnn[-_]cu(\d+)", name))})
+    if cuda and lanes and lanes != [cuda.partition(".")[0]]:
+        return f"torch was built for CUDA {cuda}, and its libraries are for CUDA {' and '.join(lanes)}"
+    return ""
 
 
 def _ask(folder: Path, names: list[str], environment: Mapping[str, str]) -> dict[str, Any]:

@@ -109,10 +109,10 @@ def _tell(line: str, progress: Progress) -> bool:
 
 
 def _last_words(text: str, status: int) -> str:
-    """What Git says is wrong: its `fatal:` or `error:` line, for advice may follow it."""
+    """What Git says is wrong: its first `fatal:` or `error:` line, for what follows says less, or is advice."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     fatal = [line for line in lines if line.startswith(("fatal:", "error:", "git:"))]
-    return redact_urls((fatal or lines or [f"exit status {status}"])[-1])
+    return redact_urls([*fatal[:1], *lines[-1:], f"exit status {status}"][0])
 
 
 def has_commit(mirror: Path, commit: str) -> bool:
@@ -127,20 +127,33 @@ def has_commit(mirror: Path, commit: str) -> bool:
 
 
 def update(
-    mirror: Path, repository: str, environment: dict[str, str] | None = None, progress: Progress | None = None
+    mirror: Path,
+    repository: str,
+    environment: dict[str, str] | None = None,
+    progress: Progress | None = None,
+    bundle: Path | None = None,
 ) -> None:
-    """Clone or fetch the whole of `repository`: a shallow clone lacks the tags that the version comes from."""
+    """Clone or fetch the whole of `repository`: a shallow clone lacks the tags that the version comes from.
+
+    bundle: a file of `git bundle create FILE --all` to take it from; the repository is then not asked.
+    """
     progress, environment = progress or Progress(None), environment or {}
     progress.phase("fetching the source")
     if (mirror / "HEAD").exists():
         git = ["--git-dir", str(mirror)]
         run_git([*git, "remote", "set-url", "origin", repository])
-        _run_told([*git, "fetch", "--progress", "--prune", "--tags", "--force", "origin"], progress, environment)
+        if bundle:
+            # Nothing is pruned: a bundle may hold less than the mirror.
+            _run_told([*git, "fetch", "--progress", "--force", str(bundle), "+refs/*:refs/*"], progress, environment)
+        else:
+            _run_told([*git, "fetch", "--progress", "--prune", "--tags", "--force", "origin"], progress, environment)
         return
     mirror.parent.mkdir(parents=True, exist_ok=True)
     partial = mirror.with_name(mirror.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
-    _run_told(["clone", "--progress", "--mirror", repository, str(partial)], progress, environment)
+    _run_told(["clone", "--progress", "--mirror", str(bundle or repository), str(partial)], progress, environment)
+    if bundle:
+        run_git(["--git-dir", str(partial), "remote", "set-url", "origin", repository])
     os.replace(partial, mirror)
 
 
@@ -165,10 +178,14 @@ def add_worktree(mirror: Path, commit: str, path: Path) -> None:
     run_git([*git, "worktree", "add", "--quiet", "--detach", "--force", str(path), commit])
 
 
+def owner_of(folder: Path) -> tuple[int, int] | None:
+    """Return whom Git has to run as in a folder: its owner, where root asks; None where nothing has to change."""
+    status = folder.stat()
+    return (status.st_uid, status.st_gid) if os.geteuid() == 0 and status.st_uid != 0 else None
+
+
 def prune_worktrees(mirror: Path) -> None:
     """Forget worktrees that are gone, as the mirror's owner: root does not run what a mirror's configuration names."""
     if not (mirror / "HEAD").exists():
         return
-    status = mirror.stat()
-    owner = (status.st_uid, status.st_gid) if os.geteuid() == 0 and status.st_uid != 0 else None
-    run_git(["--git-dir", str(mirror), "worktree", "prune"], owner=owner)
+    run_git(["--git-dir", str(mirror), "worktree", "prune"], owner=owner_of(mirror))

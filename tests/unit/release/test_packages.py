@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release import interpreter
@@ -23,7 +24,7 @@ FAKE = f"""#!{sys.executable}
 import json, os, pathlib, sys
 pathlib.Path(os.environ["SEEN"]).write_text(json.dumps(
     dict(argv=sys.argv, cwd=os.getcwd(), environment=dict(os.environ),
-         files={{path: open(path).read() for path in sys.argv if path.endswith((".toml", ".txt"))}})))
+         files={{path: open(path).read() for path in sys.argv if path.endswith((".toml", ".txt", ".in"))}})))
 if "FAIL" in os.environ:
     print("could not fetch " + os.environ.get("UV_DEFAULT_INDEX", "nothing"), file=sys.stderr)
     sys.exit(int(os.environ["FAIL"]))
@@ -138,9 +139,9 @@ def test_a_program_that_is_not_there_or_does_not_end_is_named(tmp_path: Path) ->
 # --- the lock ---
 
 
-def request(uv: str, **changes: str) -> LockRequest:
+def request(uv: str, **changes: Any) -> LockRequest:
     """Return an example of what a lock is made from."""
-    given = {
+    given: dict[str, Any] = {
         "pyproject": "[project]\nname = 'sglang'\n",
         "overrides": "torch==2.14.1\n",
         "python": sys.executable,
@@ -155,12 +156,19 @@ def test_a_lock_is_made_of_the_projects_requirements_and_the_overrides(uv: str) 
     called = seen(uv)
     files = called["files"]
     assert isinstance(files, dict)
-    assert sorted(files.values()) == ["[project]\nname = 'sglang'\n", "torch==2.14.1\n"]
+    # What builds SGLang is locked too, for it is installed without build isolation.
+    assert sorted(files.values()) == ["[project]\nname = 'sglang'\n", "setuptools>=61.0\n", "torch==2.14.1\n"]
     assert not [path for path in files if Path(path).exists()]  # nothing is left behind
     argv = called["argv"]
     assert isinstance(argv, list)
     for option in ("--generate-hashes", "--no-emit-index-url", "--overrides"):
         assert option in argv
+    assert not {"--extra", "--prerelease"} & set(argv)
+    compile_lock(request(uv, extras=("srt",), prerelease="explicit"), PackageSource(index_url=INDEX))
+    argv = seen(uv)["argv"]
+    assert isinstance(argv, list)
+    assert argv[argv.index("--extra") + 1] == "srt"
+    assert argv[argv.index("--prerelease") + 1] == "explicit"
 
 
 def test_a_locks_name_is_made_of_what_it_is_made_from(uv: str) -> None:

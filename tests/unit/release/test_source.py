@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import Progress
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release import source
 
 from tests.unit.release.repository import Repository
@@ -150,3 +151,71 @@ def test_git_does_not_read_the_configuration_of_whoever_runs_it(
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(source.GitError, match="'shown' is not a git command"):
         source.run_git(["--git-dir", str(mirror), "shown"])
+
+
+# --- a bundle in place of the repository ---
+
+
+def test_a_bundle_is_as_good_as_the_repository(tmp_path: Path) -> None:
+    upstream = Repository(tmp_path / "upstream")
+    first = upstream.commit("[project]\n")
+    upstream.git("tag", "v0.5.23")
+    bundle, mirror = tmp_path / "source.bundle", tmp_path / "mirror.git"
+    upstream.git("bundle", "create", str(bundle), "--all")
+    nowhere = "https://nowhere.invalid/sglang.git"
+    source.update(mirror, nowhere, bundle=bundle)
+    assert source.has_commit(mirror, first)
+    assert source.describe(mirror, first) == "v0.5.23"
+    assert source.run_git(["--git-dir", str(mirror), "remote", "get-url", "origin"]).strip() == nowhere
+
+    upstream.git("switch", "--quiet", "--create", "other")
+    second = upstream.commit("[project] # 2\n")
+    upstream.git("bundle", "create", str(bundle), "other", "^main")
+    source.update(mirror, nowhere, bundle=bundle)
+    assert source.has_commit(mirror, second)
+    assert source.has_commit(mirror, first)
+
+
+def test_a_bundle_that_builds_on_what_is_not_here_is_refused(tmp_path: Path) -> None:
+    upstream = Repository(tmp_path / "upstream")
+    upstream.commit("[project]\n")
+    upstream.git("switch", "--quiet", "--create", "other")
+    upstream.commit("[project] # 2\n")
+    bundle = tmp_path / "source.bundle"
+    upstream.git("bundle", "create", str(bundle), "other", "^main")
+    with pytest.raises(source.GitError, match=r"prerequisite|failed"):
+        source.update(tmp_path / "mirror.git", "https://nowhere.invalid/x", bundle=bundle)
+    assert not (tmp_path / "mirror.git").exists()
+
+
+class Heard(Progress):
+    """A progress that remembers its phases and counts."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.phases: list[str] = []
+        self.counts: list[tuple[int, int | None]] = []
+
+    def phase(self, name: str, *, total: int = 0, unit: str = "", done: int = 0) -> None:
+        self.phases.append(name)
+        super().phase(name, total=total, unit=unit, done=done)
+
+    def at(self, done: int, total: int | None = None) -> None:
+        self.counts.append((done, total))
+        super().at(done, total)
+
+
+def test_a_clone_tells_how_far_it_is(tmp_path: Path) -> None:
+    upstream = Repository(tmp_path / "upstream")
+    upstream.commit("[project]\n")
+    heard = Heard()
+    source.update(tmp_path / "mirror.git", upstream.url, progress=heard)
+    assert heard.phases[0] == "fetching the source"
+    assert "source: receiving objects" in heard.phases
+    assert heard.counts[-1][0] == heard.counts[-1][1]
+
+
+def test_a_clone_that_fails_says_why_and_leaves_nothing_half(tmp_path: Path) -> None:
+    with pytest.raises(source.GitError, match="does not appear to be a git repository"):
+        source.update(tmp_path / "mirror.git", f"file://{tmp_path}/none.git", progress=Heard())
+    assert not (tmp_path / "mirror.git").exists()

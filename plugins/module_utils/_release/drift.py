@@ -1,0 +1,109 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What became of a release since it was built: files edited by hand, packages changed. Private to the collection."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release.record import file_digest
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release.source import owner_of, run_git
+
+# What the build itself leaves in the tree, beside what the commit has.
+_OURS = (".python_source.json", "_version.py")
+_LIST = """
+import importlib.metadata, json, platform
+print(json.dumps({"python": platform.python_version(),
+    "packages": sorted(f"{d.name}=={d.version}" for d in importlib.metadata.distributions())}))
+"""
+
+
+class CannotCompare(RuntimeError):
+    """A release cannot be looked at; the message says why."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """One thing that is not as it was built. kind: patched_file, tree, package or interpreter."""
+
+    kind: str
+    name: str
+    expected: str
+    found: str
+
+    def as_dict(self) -> dict[str, str]:
+        """Return it as a module returns it."""
+        return asdict(self)
+
+
+def compare(folder: Path, record: Mapping[str, Any]) -> list[Drift]:
+    """Compare a finished release with its record. Raises CannotCompare and GitError."""
+    return [
+        *patched_files(folder, record.get("digests", {})),
+        *tree_changes(git_status(folder / "src"), record.get("digests", {})),
+        *packages(record, ask_interpreter(folder)),
+    ]
+
+
+def patched_files(folder: Path, digests: Mapping[str, str]) -> list[Drift]:
+    """Compare each patched file with its digest at the build."""
+    found = []
+    for name, expected in sorted(digests.items()):
+        path = folder / name
+        digest = file_digest(path) if path.is_file() else "missing"
+        if digest != expected:
+            found.append(Drift("patched_file", name, expected, digest))
+    return found
+
+
+def git_status(tree: Path) -> list[tuple[str, str]]:
+    """Return what Git sees changed in the tree: pairs of its two letters and the path."""
+    command = ["-C", str(tree), "--no-optional-locks", "status", "--porcelain=v1", "-z", "--untracked-files=all"]
+    fields = run_git([*command, "--no-renames"], owner=owner_of(tree)).split("\0")
+    return [(field[:2], field[3:]) for field in fields if field]
+
+
+def tree_changes(status: Sequence[tuple[str, str]], digests: Mapping[str, str]) -> list[Drift]:
+    """Say which files of the tree are neither the commit's, nor patched, nor left by the build."""
+    found = []
+    for letters, path in status:
+        parts = Path(path).parts
+        ours = parts[-1] in _OURS or any(part == "__pycache__" or part.endswith(".egg-info") for part in parts)
+        if f"src/{path}" in digests or (letters == "??" and ours):
+            continue
+        what = {"?": "not of the commit", "D": "removed"}.get(letters.strip()[:1], "edited")
+        found.append(Drift("tree", f"src/{path}", "as the commit has it", what))
+    return found
+
+
+def ask_interpreter(folder: Path) -> dict[str, Any]:
+    """Ask the release's own interpreter which packages it has."""
+    command = [str(folder / "venv" / "bin" / "python"), "-I", "-c", _LIST]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, cwd="/")
+        answer: dict[str, Any] = json.loads(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise CannotCompare(f"the interpreter {command[0]} does not answer: {error}") from error
+    return answer
+
+
+def packages(record: Mapping[str, Any], found: Mapping[str, Any]) -> list[Drift]:
+    """Compare interpreter and packages with those of the build."""
+    drift = []
+    if record.get("python") != found["python"]:
+        drift.append(Drift("interpreter", "python", str(record.get("python")), found["python"]))
+    before, now = _versions(record.get("packages", [])), _versions(found["packages"])
+    for name in sorted({*before, *now}):
+        if before.get(name) != now.get(name):
+            drift.append(Drift("package", name, before.get(name, "not there"), now.get(name, "not there")))
+    return drift
+
+
+def _versions(lines: Sequence[str]) -> dict[str, str]:
+    return dict(line.split("==", 1) for line in lines)

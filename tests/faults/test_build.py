@@ -1,0 +1,140 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Builds that die, on a real node: killed in the middle, a full disk; and the next run goes on.
+
+A demo fleet has to be up (make fleet). The builds go to a folder of their own on one node (LLMFLEET_FAULT_NODE, node2 if
+unset), and what serves there is not touched.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fleet import config, source
+from tests.fleet.control import BIN, INVENTORY, PROJECT, Run, environment, run
+
+NODE = os.environ.get("LLMFLEET_FAULT_NODE", "node2")
+ROOT = "/srv/llmfleet-fault"
+PLAY = PROJECT / "tests" / "faults" / "build.yml"
+# Kills the oldest process whose command line matches, and whoever started it, as soon as there is one; at most a minute.
+KILL = """
+for _ in $(seq 600); do
+  for pid in $(pgrep -of '{pattern}'); do
+    parent=$(awk '/^PPid:/ {{ print $2 }}' /proc/$pid/status) && kill -9 $parent $pid && echo killed && exit 0
+  done
+  sleep 0.1
+done
+exit 1
+"""
+
+
+def node(script: str, timeout: float = 120) -> str:
+    """What a shell script prints as root on the node; fails the test when it fails."""
+    words = [str(BIN / "python"), "-m", "fleet", "ssh", NODE, "sudo", "bash", "-s"]
+    done = subprocess.run(
+        words, cwd=PROJECT, input=script, capture_output=True, text=True, timeout=timeout, check=False
+    )
+    assert done.returncode == 0, f"{script!r} -> rc {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout.strip()
+
+
+def words(**variables: object) -> list[str | Path]:
+    """The command that builds, with these variables."""
+    given = {"sglang_root": ROOT, "sglang_root_free_bytes": 1, **variables}
+    return [BIN / "ansible-playbook", PLAY, "-i", INVENTORY, f"--limit={NODE}", "-e", json.dumps(given)]
+
+
+def build(**variables: object) -> Run:
+    """Build to the end."""
+    return run(words(**variables), timeout=300)
+
+
+def killed(pattern: str) -> str:
+    """Build, and kill what matches on the node together with its parent; return what the playbook printed."""
+    command = [str(word) for word in words()]
+    with subprocess.Popen(
+        command, cwd=PROJECT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as playbook:
+        try:
+            assert node(KILL.format(pattern=pattern)) == "killed"
+            output, _none = playbook.communicate(timeout=120)
+        finally:
+            playbook.kill()
+    assert playbook.returncode != 0, output
+    return output
+
+
+def finished() -> list[str]:
+    """The finished releases on the node."""
+    return node(f"ls {ROOT}/releases/*/release.json 2>/dev/null || true").split()
+
+
+def folders() -> list[str]:
+    """Every release's folder on the node."""
+    return node(f"ls -d {ROOT}/releases/*/ 2>/dev/null || true").split()
+
+
+def serving() -> str:
+    """The main process of whatever serves."""
+    return node("systemctl show --property=MainPID --value sglang-kimi.service sglang-qwen.service")
+
+
+@pytest.fixture(autouse=True)
+def clean() -> Iterator[None]:
+    """An empty folder for the builds, before and after."""
+    wipe = f"mountpoint -q {ROOT} && umount {ROOT}; rm -rf {ROOT}; mkdir -p {ROOT}"
+    node(wipe)
+    before = serving()
+    yield
+    assert serving() == before, "what serves was touched"
+    node(f"{wipe}; rmdir {ROOT}")
+
+
+def converges(**variables: object) -> None:
+    """The next run builds one finished release and leaves nothing else; the one after changes nothing."""
+    build(**variables).must_pass()
+    assert len(finished()) == len(folders()) == 1
+    assert build(**variables).must_pass().changed == {NODE: 0}
+
+
+@pytest.mark.parametrize("pattern", [f"git --git-dir {ROOT}.*worktree add", f"uv pip sync.*{ROOT}"])
+def test_a_build_that_is_killed_is_cleaned_up_by_the_next(pattern: str) -> None:
+    killed(pattern)
+    assert finished() == []
+    assert len(folders()) == 1
+    converges()
+
+
+def test_a_full_disk_is_told_and_the_next_run_goes_on() -> None:
+    node(f"mount -t tmpfs -o size=260m,mode=0755 none {ROOT}")
+    told = build()
+    assert told.rc != 0
+    assert "No space left on device" in told.output
+    assert finished() == []
+    node(f"mount -o remount,size=2g {ROOT}")
+    converges()
+
+
+def test_a_disk_that_is_too_small_is_refused_with_figures() -> None:
+    node(f"mount -t tmpfs -o size=260m,mode=0755 none {ROOT}")
+    told = build(sglang_root_free_bytes=2_000_000_000)
+    assert told.rc != 0
+    [error] = told.errors
+    assert "the release needs 2.0 GB" in error
+    assert "nothing was stopped" in error
+    assert folders() == []
+
+
+def test_a_release_comes_from_the_controllers_bundle(tmp_path: Path) -> None:
+    bundle = tmp_path / "sglang.bundle"
+    repository = source.repository(config.cache_folder()) / "sglang.git"
+    subprocess.run(["git", "-C", str(repository), "bundle", "create", "--quiet", str(bundle), "--all"], check=True)
+    converges(sglang_source_bundle=str(bundle), sglang_repository="https://nowhere.invalid/sglang.git")
+    assert node(f"ls {ROOT}/mirror") == "durations.json\nsglang.git" or node(f"ls {ROOT}/mirror") == "sglang.git"
