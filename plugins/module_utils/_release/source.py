@@ -175,7 +175,8 @@ def add_worktree(mirror: Path, commit: str, path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
     git = ["--git-dir", str(mirror)]
     run_git([*git, "worktree", "prune"])
-    run_git([*git, "worktree", "add", "--quiet", "--detach", "--force", str(path), commit])
+    # Forced twice: Git locks a worktree while it lays it out, and one killed then is "missing but locked".
+    run_git([*git, "worktree", "add", "--quiet", "--detach", "--force", "--force", str(path), commit])
 
 
 def owner_of(folder: Path) -> tuple[int, int] | None:
@@ -188,4 +189,11 @@ def prune_worktrees(mirror: Path) -> None:
     """Forget worktrees that are gone, as the mirror's owner: root does not run what a mirror's configuration names."""
     if not (mirror / "HEAD").exists():
         return
-    run_git(["--git-dir", str(mirror), "worktree", "prune"], owner=owner_of(mirror))
+    git, owner = ["--git-dir", str(mirror), "worktree"], owner_of(mirror)
+    for entry in run_git([*git, "list", "--porcelain"], owner=owner).split("\n\n"):
+        lines = entry.splitlines()
+        path = lines[0].partition(" ")[2] if lines else ""
+        # Git locks a worktree while it lays it out; killed then, the lock stays.
+        if any(line.split(" ")[0] == "locked" for line in lines) and not Path(path).exists():
+            run_git([*git, "unlock", path], owner=owner)
+    run_git([*git, "prune"], owner=owner)

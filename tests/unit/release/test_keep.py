@@ -193,3 +193,21 @@ def test_a_removed_worktree_is_forgotten(tmp_path: Path) -> None:
     source.prune_worktrees(mirror)
     assert str(tree) not in source.run_git(["--git-dir", str(mirror), "worktree", "list"])
     source.prune_worktrees(tmp_path / "no-mirror")
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_a_worktree_that_was_killed_while_it_was_laid_out_is_no_obstacle(tmp_path: Path, again: bool) -> None:
+    """Git locks a worktree while it lays it out, and that lock stays behind."""
+    upstream = Repository(tmp_path / "upstream")
+    commit = upstream.commit("[project]\n")
+    mirror, tree = tmp_path / "mirror.git", tmp_path / "tree"
+    source.update(mirror, upstream.url)
+    source.add_worktree(mirror, commit, tree)
+    source.run_git(["--git-dir", str(mirror), "worktree", "lock", "--reason", "initializing", str(tree)])
+    shutil.rmtree(tree)
+    if again:
+        source.add_worktree(mirror, commit, tree)
+        assert (tree / "python" / "pyproject.toml").exists()
+    else:
+        source.prune_worktrees(mirror)
+        assert str(tree) not in source.run_git(["--git-dir", str(mirror), "worktree", "list"])
