@@ -19,6 +19,7 @@ help: ## List the targets
 setup: .venv/complete .collections/ansible_collections/llmfleet/sglang ## Install the development tools into .venv
 
 .venv/complete: requirements-dev.txt
+	@if [ -L .venv ]; then echo ".venv is a link to $$(readlink .venv), which would be emptied: remove the link" >&2; exit 1; fi
 	@fleet/install-packages python
 	@echo "==> Installing the development tools into .venv"
 	$(PYTHON) -m venv --clear .venv
