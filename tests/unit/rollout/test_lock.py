@@ -1,0 +1,112 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One operator at a time on a host."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from pathlib import Path
+
+import pytest
+from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import lock
+from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout.lock import Lock, LockError
+
+ALICE = Lock("a1", "alice@ops1", "deploys sglang-qwen", "c1", 100, "5@boot")
+BOB = Lock("b1", "bob@ops2", "deploys sglang-kimi", "c2", 200, "6@boot")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "record" / "lock.json"
+
+
+def test_a_free_host_is_locked_and_the_lock_says_who_why_and_how_long(path: Path) -> None:
+    assert lock.take(path, ALICE, 60, 1000.0).held
+    found = lock.read(path)
+    assert found is not None
+    assert (found.owner, found.reason, found.taken_at, found.expires_at) == (ALICE.owner, ALICE.reason, 1000.0, 1060.0)
+
+
+def test_the_second_is_refused_and_told_who_and_since_when(path: Path) -> None:
+    lock.take(path, ALICE, 3600, 1000.0)
+    outcome = lock.take(path, BOB, 3600, 1720.0)
+    assert not outcome.held and outcome.other is not None
+    assert lock.read(path) == outcome.other
+    assert lock.refusal(outcome.other, 1720.0) == (
+        "alice@ops1 works on this host since 12 min (deploys sglang-qwen). The lock expires in 48 min. "
+        "If that run is dead: -e sglang_lock_broken=a1"
+    )
+
+
+def test_the_same_run_renews_and_keeps_since_when(path: Path) -> None:
+    lock.take(path, ALICE, 60, 1000.0)
+    assert lock.take(path, ALICE, 60, 1050.0).held
+    found = lock.read(path)
+    assert found is not None and (found.taken_at, found.expires_at) == (1000.0, 1110.0)
+
+
+def test_an_expired_lock_and_a_broken_one_are_taken_over_and_it_is_said(path: Path) -> None:
+    lock.take(path, ALICE, 60, 1000.0)
+    over = lock.take(path, BOB, 60, 1060.0)
+    assert (over.held, over.why) == (True, "it has expired")
+    assert over.other is not None and over.other.owner == "alice@ops1"
+    again = lock.take(path, ALICE, 60, 1061.0, broken="b1")
+    assert (again.held, again.why) == (True, "its run has died")
+    assert not lock.take(path, BOB, 60, 1062.0, broken="someone else").held
+
+
+def test_only_its_own_lock_is_given_back(path: Path) -> None:
+    assert not lock.release(path, "a1")
+    lock.take(path, ALICE, 60, 1000.0)
+    assert not lock.release(path, "b1")
+    assert lock.read(path) is not None
+    assert lock.release(path, "a1")
+    assert lock.read(path) is None
+
+
+def test_check_mode_decides_alike_and_writes_nothing(path: Path) -> None:
+    assert lock.take(path, ALICE, 60, 1000.0, check=True).held
+    assert not path.parent.exists()
+    lock.take(path, ALICE, 60, 1000.0)
+    before = path.read_bytes()
+    assert not lock.take(path, BOB, 60, 1001.0, check=True).held
+    assert lock.release(path, "a1", check=True)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"schema": 99}'])
+def test_a_lock_that_cannot_be_read_is_nobodys_to_take(path: Path, text: str) -> None:
+    path.parent.mkdir()
+    path.write_text(text)
+    with pytest.raises(LockError, match="look who works on this host"):
+        lock.take(path, ALICE, 60, 1000.0)
+
+
+def test_a_lock_of_a_later_version_with_more_fields_is_read(path: Path) -> None:
+    lock.take(path, ALICE, 60, 1000.0)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "mood": "good"}))
+    assert lock.read(path) is not None
+
+
+def attempt(path: Path, number: int, start: object, won: object) -> None:
+    start.wait(10)  # type: ignore[attr-defined]
+    mine = Lock(f"run{number}", f"user{number}@x", "", "c", number, "")
+    if lock.take(path, mine, 60, 1000.0).held:
+        won.put(number)  # type: ignore[attr-defined]
+
+
+def test_of_many_at_once_one_gets_it(path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    start, won = context.Event(), context.Queue()
+    many = [context.Process(target=attempt, args=(path, number, start, won)) for number in range(12)]
+    for one in many:
+        one.start()
+    start.set()
+    for one in many:
+        one.join(20)
+    winner = won.get(timeout=5)
+    assert won.empty()
+    found = lock.read(path)
+    assert found is not None and found.run == f"run{winner}"
