@@ -13,8 +13,8 @@ version_added: 0.1.0
 author:
   - llmfleet engineers (@llmfleet)
 description:
-  - Looks at GPUs and their processes, free disk, the port and who holds it, commands, Python, operating system and
-    systemd, and says what keeps this deployment from going on.
+  - Looks at GPUs, their processes and the ways between them, memory, free disk, the port and who holds it, commands,
+    Python, driver, operating system and systemd, and says what keeps this deployment from going on.
   - Everything is found in one call and told at once, as findings with a stable identifier, a severity, what was seen,
     and the next step.
   - It changes nothing, and does not fail by what it finds. What to do about findings is the caller's choice.
@@ -28,6 +28,10 @@ options:
     type: list
     elements: str
     default: []
+  adopt:
+    description: Whether a unit of the instance's own name that this collection did not make may be taken over.
+    type: bool
+    default: false
   listen:
     description: Where the instance is to listen.
     type: dict
@@ -126,6 +130,30 @@ options:
     type: list
     elements: str
     default: [git, rsync, systemctl]
+  launch:
+    description:
+      - How the engine is to be started, as the filter P(llmfleet.sglang.preflight_launch#filter) takes it out of a
+        deployment. With it, memory, parallel sizes, driver and the ways between the cards are judged too.
+    type: dict
+    default: {}
+    suboptions:
+      arguments:
+        description: Launch arguments by canonical name, those that bear on the host.
+        type: dict
+        default: {}
+      environment:
+        description: Environment variables, those that bear on the host.
+        type: dict
+        default: {}
+      patch_sets:
+        description: Names of the patch sets.
+        type: list
+        elements: str
+        default: []
+      multimem:
+        description: Whether a patch set gives world sizes to multimem kernels.
+        type: bool
+        default: false
   accept:
     description: Identifiers of findings that are to block nothing.
     type: list
@@ -205,7 +233,7 @@ report:
   type: str
   returned: always
 facts:
-  description: What was seen of the host.
+  description: What was seen of the host. C(facts.gpus) is as M(llmfleet.sglang.gpu_info) returns it.
   type: dict
   returned: always
 """
@@ -216,7 +244,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.checks import check
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.facts import collect
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.findings import WARNS, accept, blocking, report
-from ansible_collections.llmfleet.sglang.plugins.module_utils._host.wanted import DEFAULT_COMMANDS, Wanted
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.wanted import DEFAULT_COMMANDS, Launch, Wanted
 
 
 def _options(**fields: Any) -> dict[str, Any]:
@@ -233,6 +261,7 @@ def _options(**fields: Any) -> dict[str, Any]:
 ARGUMENTS: dict[str, Any] = {
     "service": {"type": "str", "required": True},
     "replaces": {"type": "list", "elements": "str", "default": []},
+    "adopt": {"type": "bool", "default": False},
     "listen": {
         "type": "dict",
         "required": True,
@@ -250,6 +279,17 @@ ARGUMENTS: dict[str, Any] = {
     "version": {"type": "str", "required": True},
     "commit": {"type": "str", "default": ""},
     "commands": {"type": "list", "elements": "str", "default": list(DEFAULT_COMMANDS)},
+    "launch": {
+        "type": "dict",
+        "default": {},
+        "apply_defaults": True,
+        "options": {
+            "arguments": {"type": "dict", "default": {}},
+            "environment": {"type": "dict", "default": {}},
+            "patch_sets": {"type": "list", "elements": "str", "default": []},
+            "multimem": {"type": "bool", "default": False},
+        },
+    },
     "accept": {"type": "list", "elements": "str", "default": []},
     "timeout": {"type": "int", "default": 20},
 }
@@ -260,6 +300,7 @@ def wanted_of(given: dict[str, Any]) -> Wanted:
     return Wanted(
         service=given["service"],
         replaces=tuple(given["replaces"]),
+        adopt=given["adopt"],
         address=given["listen"]["host"],
         port=given["listen"]["port"],
         paths=given["paths"],
@@ -273,6 +314,7 @@ def wanted_of(given: dict[str, Any]) -> Wanted:
         commit=given["commit"],
         checkpoint=given["checkpoint"],
         commands=tuple(given["commands"]),
+        launch=Launch(**{**given["launch"], "patch_sets": tuple(given["launch"]["patch_sets"])}),
     )
 
 

@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections import defaultdict
 
 from .._deployment import versions
+from .fabric_checks import check_fabric
 from .facts import Facts
 from .findings import BLOCKS, INFORMS, WARNS, Finding, sort
+from .fit_checks import check_fit
 from .gpu_checks import check_gpus
 from .sockets import conflicts
 from .wanted import Wanted
@@ -35,7 +37,10 @@ def check(facts: Facts, wanted: Wanted) -> list[Finding]:
             *_port(facts, wanted),
             *_paths(facts),
             *_disk(facts, wanted),
+            *_clock(facts),
             *check_gpus(facts, wanted),
+            *check_fabric(facts, wanted),
+            *check_fit(facts, wanted),
         ]
     )
 
@@ -58,12 +63,26 @@ def _system(facts: Facts) -> list[Finding]:
     return found
 
 
+def _clock(facts: Facts) -> list[Finding]:
+    if facts.clock_synchronised is not False:
+        return []
+    return [
+        Finding(
+            "time_sync",
+            WARNS,
+            "The clock is not synchronised: certificates may be refused, and logs of hosts cannot be put in order.",
+            "timedatectl: NTPSynchronized=no",
+            "Run systemd-timesyncd or chrony.",
+        )
+    ]
+
+
 def _services(facts: Facts, wanted: Wanted) -> list[Finding]:
     if not facts.systemd or facts.unit_problem:
         why = facts.unit_problem or "/run/systemd/system is not there"
         return [Finding("systemd", BLOCKS, f"systemd cannot be used: {why}.", why)]
     gone = [name for name in wanted.own_units[1:] if not facts.units[name].exists]
-    return [
+    missing = [
         Finding(
             "replaced_missing",
             INFORMS,
@@ -71,6 +90,24 @@ def _services(facts: Facts, wanted: Wanted) -> list[Finding]:
             advice="Nothing needs to be done if that is right.",
         )
         for name in gone
+    ]
+    return [*_foreign_unit(facts, wanted), *missing]
+
+
+def _foreign_unit(facts: Facts, wanted: Wanted) -> list[Finding]:
+    """A unit of the instance's own name that somebody else made: said here, before hours of downloading."""
+    if not facts.foreign_unit or wanted.adopt:
+        return []
+    name = wanted.own_units[0].removesuffix(".service")
+    return [
+        Finding(
+            "foreign_unit",
+            BLOCKS,
+            f"{facts.foreign_unit} was not made by this collection, and the instance would take its name.",
+            facts.foreign_unit,
+            f"To take it over, add {name} to sglang_adopt: it is kept byte for byte and comes back on rollback or "
+            "uninstall.",
+        )
     ]
 
 

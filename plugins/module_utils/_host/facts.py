@@ -13,13 +13,17 @@ import shutil
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from .._gpu.cards import Reading
+from .._gpu.look import View, look
 from . import systemd
 from .command import SEARCH_PATH, Outcome, Runner, run
-from .gpu import Reading, read_gpus
 from .proc import PROC, Process, read_processes
 from .sockets import Listener, bind_problem, read_listeners, with_owners
 from .systemd import SystemdError, Unit
 
+SHM = "/dev/shm"
+# In every unit that this collection makes.
+MARKER = "X-Llmfleet="
 PYTHON_PROBE = """
 import json, sys
 missing = []
@@ -43,6 +47,7 @@ class Space:
     free_inodes: int
     read_only: bool = False
     problem: str = ""
+    total: int = 0
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,11 @@ class Interpreter:
 
 @dataclass(frozen=True)
 class Facts:
-    """What one look at a host showed; everything that the checks judge."""
+    """What one look at a host showed; everything that the checks judge.
+
+    releases: by commit, the CUDA of the finished release ("" if none); clock_synchronised: None if nobody says;
+    model: the checkpoint's config.json, empty while it is not on the host.
+    """
 
     os_id: str
     os_version: str
@@ -67,7 +76,7 @@ class Facts:
     memory_total: int
     memory_available: int
     systemd: bool
-    gpus: Reading
+    view: View
     gpu_owners: dict[int, Process]
     spaces: dict[str, Space]
     listeners: tuple[Listener, ...]
@@ -76,12 +85,22 @@ class Facts:
     interpreter: Interpreter
     units: dict[str, Unit]
     unit_problem: str
+    foreign_unit: str
     checkpoint_bytes: int
-    releases: tuple[str, ...]
+    releases: dict[str, str]
+    shm: Space
+    clock_synchronised: bool | None
+    model: dict[str, Any]
+
+    @property
+    def gpus(self) -> Reading:
+        return self.view.reading
 
     def as_dict(self) -> dict[str, Any]:
         """The facts as a module returns them (keys of mappings are text)."""
         facts = asdict(self)
+        del facts["view"], facts["model"]
+        facts["gpus"] = self.view.as_dict()
         facts["gpu_owners"] = {str(pid): owner for pid, owner in facts["gpu_owners"].items()}
         return facts
 
@@ -99,6 +118,7 @@ class Question:
     checkpoint_path: str = ""
     checkpoint_repository: str = ""
     checkpoint_revision: str = ""
+    gpus: bool = True
     timeout: float = 20
 
 
@@ -107,9 +127,9 @@ def collect(question: Question, runner: Runner = run, proc: str = PROC, root: st
     release = parse_os_release(_read(f"{root}/etc/os-release"))
     memory = parse_meminfo(_read(f"{proc}/meminfo"))
     processes = read_processes(proc)
-    gpus = read_gpus(runner, question.timeout)
+    view = look(runner, question.timeout, proc) if question.gpus else View(Reading("not asked"))
     units, unit_problem = _units(question, runner)
-    pids = {held.pid for held in gpus.processes}
+    pids = {held.pid for held in view.reading.processes}
     return Facts(
         os_id=release.get("ID", ""),
         os_version=release.get("VERSION_ID", ""),
@@ -119,7 +139,7 @@ def collect(question: Question, runner: Runner = run, proc: str = PROC, root: st
         memory_total=memory.get("MemTotal", 0),
         memory_available=memory.get("MemAvailable", 0),
         systemd=os.path.isdir(f"{root}/run/systemd/system"),
-        gpus=gpus,
+        view=view,
         gpu_owners={pid: processes[pid] for pid in sorted(pids) if pid in processes},
         spaces={name: space(path) for name, path in question.paths.items()},
         listeners=tuple(with_owners(read_listeners({question.port}, proc), processes, proc)),
@@ -128,8 +148,13 @@ def collect(question: Question, runner: Runner = run, proc: str = PROC, root: st
         interpreter=read_interpreter(question.python, runner, question.timeout),
         units=units,
         unit_problem=unit_problem,
+        foreign_unit=_foreign_unit(units.get(systemd.unit_name(question.services[0]))) if question.services else "",
         checkpoint_bytes=_checkpoint_bytes(question),
-        releases=released_commits(question.paths.get("root", "")),
+        releases=finished_releases(question.paths.get("root", "")),
+        shm=space(SHM),
+        # In a container the clock is that of the machine below, and nothing in here can set it.
+        clock_synchronised=None if in_container(root) else clock_synchronised(runner, question.timeout),
+        model=_model(question),
     )
 
 
@@ -142,6 +167,12 @@ def _units(question: Question, runner: Runner) -> tuple[dict[str, Unit], str]:
     except SystemdError as error:
         return found, str(error)
     return found, ""
+
+
+def _foreign_unit(unit: Unit | None) -> str:
+    """The file of a unit that this collection did not make; "" for one of ours, or none."""
+    content = _read(unit.fragment) if unit and unit.fragment else ""
+    return unit.fragment if unit and content and MARKER not in content else ""
 
 
 def parse_os_release(text: str) -> dict[str, str]:
@@ -182,7 +213,19 @@ def space(path: str) -> Space:
         free_inodes=status.f_favail,
         read_only=bool(status.f_flag & os.ST_RDONLY),
         problem=problem,
+        total=status.f_blocks * status.f_frsize,
     )
+
+
+def in_container(root: str = "") -> bool:
+    """Whether systemd says that this is a container."""
+    return os.path.exists(f"{root}/run/systemd/container")
+
+
+def clock_synchronised(runner: Runner, timeout: float) -> bool | None:
+    """Whether the kernel holds its clock for synchronised, whatever does it; None where systemd cannot say."""
+    told = runner(["timedatectl", "show", "--property=NTPSynchronized", "--value"], timeout)
+    return {"yes": True, "no": False}.get(told.stdout.strip()) if told.ok else None
 
 
 def find_command(name: str) -> str:
@@ -202,14 +245,14 @@ def read_interpreter(path: str, runner: Runner, timeout: float) -> Interpreter:
         return Interpreter(path, problem=f"{path} answered something unexpected: {outcome.stdout[:200]!r}")
 
 
-def _checkpoint_bytes(question: Question) -> int:
-    """Bytes of the pinned revision that lie on the host already, whole files only.
+def _checkpoint_folders(question: Question) -> list[str]:
+    """Where the pinned revision lies, or would.
 
-    Looked for where the checkpoint module keeps them: behind the served link, in the store beside it, and
-    where a download that has not ended yet puts them.
+    As the checkpoint module keeps them: behind the served link, in the store beside it, and where a download that
+    has not ended yet puts them.
     """
     if not question.checkpoint_path or not question.checkpoint_revision:
-        return 0
+        return []
     revision = question.checkpoint_revision
     served = os.path.realpath(question.checkpoint_path)
     store = os.path.join(os.path.dirname(question.checkpoint_path), ".checkpoints")
@@ -218,7 +261,24 @@ def _checkpoint_bytes(question: Question) -> int:
     if os.path.basename(served) == revision:
         folders.add(served)
     folders.add(os.path.join(store, ".staging", f"{name}--{revision}", "files"))
-    return sum(folder_bytes(folder) for folder in folders)
+    return sorted(folders)
+
+
+def _checkpoint_bytes(question: Question) -> int:
+    """Bytes of the pinned revision that lie on the host already, whole files only."""
+    return sum(folder_bytes(folder) for folder in _checkpoint_folders(question))
+
+
+def _model(question: Question) -> dict[str, Any]:
+    """The checkpoint's config.json, if it is on the host."""
+    for folder in _checkpoint_folders(question):
+        try:
+            told = json.loads(_read(os.path.join(folder, "config.json")))
+        except ValueError:
+            continue
+        if isinstance(told, dict):
+            return told
+    return {}
 
 
 def folder_bytes(folder: str) -> int:
@@ -234,17 +294,17 @@ def folder_bytes(folder: str) -> int:
     return total
 
 
-def released_commits(root: str) -> tuple[str, ...]:
-    """The commits of the releases that are complete under `root`."""
+def finished_releases(root: str) -> dict[str, str]:
+    """The commits of the releases that are complete under `root`, with the CUDA that each is built with."""
     folder = os.path.join(root, "releases")
-    commits = set()
-    for name in _names(folder):
+    found = {}
+    for name in sorted(_names(folder)):
         try:
             told = json.loads(_read(os.path.join(folder, name, "release.json")))
-            commits.add(str(told["commit"]))
+            found[str(told["inputs"]["commit"])] = str(told.get("cuda") or "")
         except (ValueError, KeyError, TypeError):
             continue
-    return tuple(sorted(commits))
+    return found
 
 
 def _names(folder: str) -> list[str]:

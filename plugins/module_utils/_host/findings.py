@@ -18,25 +18,41 @@ CATALOGUE = {
     "architecture": "The host is not x86-64.",
     "checkpoint_present": "The checkpoint lies on the host already.",
     "commands": "A command that the deployment needs is not there.",
+    "cuda_lane": "The driver is too old for the CUDA that the release is built with.",
     "disk": "Too little free space where releases or checkpoints go.",
+    "foreign_unit": "A unit of the instance's name is there that this collection did not make.",
     "gpu_capability": "A card has another compute capability than the profile is made for.",
     "gpu_count": "There are fewer or more cards than the deployment uses.",
     "gpu_ecc": "A card counted uncorrectable memory errors since its driver was loaded.",
-    "gpu_link": "A card runs on fewer PCIe lanes than it could.",
+    "gpu_link": "A card runs on fewer PCIe lanes, or in a lower generation, than it could.",
     "gpu_memory": "A card has less memory than the profile needs.",
     "gpu_mig": "A card is split up by MIG.",
     "gpu_mixed": "The cards are not alike.",
+    "gpu_numa": "The cards of one engine are on several NUMA nodes.",
+    "gpu_p2p": "Cards of one engine cannot read each other's memory.",
     "gpu_persistence": "Persistence mode is off.",
+    "gpu_power_limit": "A card's power limit is below its default.",
     "gpu_processes": "Somebody else's processes hold GPU memory.",
+    "gpu_starved": "Cards were fully used at a low share of their power limit while they were measured.",
+    "gpu_topology": "nvidia-smi does not tell how the cards are connected.",
     "gpu_unexplained": "GPU memory is in use that no listed process accounts for.",
+    "gpu_xid": "The kernel's log has Xid errors of a card.",
+    "iommu_acs": "Traffic between cards goes through the IOMMU, or up to the root complex by access control (ACS).",
     "listen_address": "The host cannot listen on the wanted address.",
+    "memory_fit": "How weights and KV cache fit into the cards.",
+    "multicast": "What needs multicast and the cards' having it do not go together.",
     "nvidia_smi": "nvidia-smi is missing, fails, or does not answer.",
     "os_release": "The operating system is none that the collection is made for.",
     "path": "A folder that the deployment uses cannot be used.",
+    "peer_loads": "Kernels that load from another card are slow on this topology.",
     "port": "The wanted port is held by somebody else.",
     "python": "The Python for the release is missing, too old, or cannot make virtual environments.",
+    "ram": "Main memory is less than the launch arguments ask for, or than the checkpoint.",
     "replaced_missing": "A service that is to be replaced does not exist.",
+    "shm": "/dev/shm is missing or small.",
     "systemd": "systemd does not run, or does not answer.",
+    "tensor_parallel": "The parallel sizes do not fit the cards or the model.",
+    "time_sync": "The clock is not synchronised.",
 }
 
 
@@ -91,5 +107,5 @@ def report(findings: Iterable[Finding]) -> str:
     head = "One thing has" if len(left) == 1 else f"{len(left)} things have"
     names = ", ".join(sorted({one.id for one in left}))
     lines = [f"{number}. {one.describe()}" for number, one in enumerate(left, 1)]
-    tail = f"Nothing was touched. To go on regardless, accept by identifier: {names}."
+    tail = f"Nothing was touched. To go on regardless, accept by identifier: {names} (sglang_accepted_findings)."
     return "\n".join([f"{head} to be put right on this host first:", *lines, tail])

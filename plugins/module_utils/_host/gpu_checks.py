@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from .._gpu.cards import Gpu, unexplained
+from .._gpu.kernel import Xid
+from .._gpu.look import View
 from .facts import Facts
 from .findings import BLOCKS, INFORMS, WARNS, Finding
-from .gpu import Gpu, unexplained
 from .wanted import Wanted
 
 # The driver rounds, and tells a few MiB less than the data sheet from version to version.
@@ -38,8 +40,8 @@ def check_gpus(facts: Facts, wanted: Wanted) -> list[Finding]:
         ]
     found = _count(reading.gpus, wanted)
     if reading.gpus:
-        found += _kind(reading.gpus, wanted) + _state(reading.gpus) + _use(facts, wanted)
-    return found
+        found += _kind(reading.gpus, wanted) + _state(reading.gpus) + _links(facts.view) + _use(facts, wanted)
+    return found + _xids(facts.view)
 
 
 def _count(gpus: tuple[Gpu, ...], wanted: Wanted) -> list[Finding]:
@@ -65,10 +67,16 @@ def _count(gpus: tuple[Gpu, ...], wanted: Wanted) -> list[Finding]:
                 evidence,
             )
         )
-    if len({(gpu.name, gpu.memory_total) for gpu in gpus}) > 1:
-        memory = ", ".join(f"GPU {gpu.index}: {gpu.name}, {gpu.memory_total} MiB" for gpu in gpus)
-        found.append(Finding("gpu_mixed", WARNS, "The cards are not alike; the smallest sets the pace.", memory))
+    if len({_make(gpu) for gpu in gpus}) > 1:
+        seen = ", ".join(f"GPU {gpu.index}: {_make(gpu)}" for gpu in gpus)
+        found.append(Finding("gpu_mixed", WARNS, "The cards are not alike; the smallest sets the pace.", seen))
     return found
+
+
+def _make(gpu: Gpu) -> str:
+    """What cards that work together should have in common."""
+    limit = "" if gpu.power_limit is None else f", {gpu.power_limit:.0f} W"
+    return f"{gpu.name}, {gpu.memory_total} MiB{limit}"
 
 
 def _kind(gpus: tuple[Gpu, ...], wanted: Wanted) -> list[Finding]:
@@ -125,10 +133,15 @@ def _state(gpus: tuple[Gpu, ...]) -> list[Finding]:
                 "Reset the card; if they come back, have it replaced.",
             )
         )
-    narrow = [gpu for gpu in gpus if gpu.link_width and gpu.link_width_max and gpu.link_width < gpu.link_width_max]
-    if narrow:
-        widths = ", ".join(f"GPU {gpu.index}: x{gpu.link_width} of x{gpu.link_width_max}" for gpu in narrow)
-        found.append(Finding("gpu_link", WARNS, f"Narrow PCIe links: {widths}.", widths, "Reseat the card or riser."))
+    limits = [(gpu, gpu.power_limit, gpu.power_limit_default) for gpu in gpus]
+    low = [
+        f"GPU {gpu.index}: {now:.0f} of {usual:.0f} W" for gpu, now, usual in limits if now and usual and now < usual
+    ]
+    if low:
+        message = f"Power limits below the default: {', '.join(low)}."
+        found.append(
+            Finding("gpu_power_limit", WARNS, message, ", ".join(low), "Raise them (nvidia-smi -pl), if not meant.")
+        )
     idle = _listed(gpu for gpu in gpus if gpu.persistence.lower() == "disabled")
     if idle:
         found.append(
@@ -140,6 +153,51 @@ def _state(gpus: tuple[Gpu, ...]) -> list[Finding]:
             )
         )
     return found
+
+
+def _links(view: View) -> list[Finding]:
+    """An idle card lowers its generation, so that only what card and slot can do together is judged of it."""
+    rows = []
+    for gpu in view.reading.gpus:
+        best = view.link_width_best(gpu)
+        if gpu.link_width and best and gpu.link_width < best:
+            rows.append(f"GPU {gpu.index}: x{gpu.link_width} of x{best}")
+        most, card = gpu.link_generation_max, gpu.link_generation_card
+        if most and card and most < card:
+            rows.append(f"GPU {gpu.index}: generation {most} of {card}")
+    if not rows:
+        return []
+    words = ", ".join(rows)
+    return [
+        Finding(
+            "gpu_link",
+            WARNS,
+            f"Slow PCIe links: {words}.",
+            words,
+            "Reseat the card or riser, and look at the slot's lanes and generation in the firmware's settings.",
+        )
+    ]
+
+
+def _xids(view: View) -> list[Finding]:
+    found = []
+    for severity, advice in (
+        (WARNS, "Look the number up in NVIDIA's Xid documentation; a card that fell off the bus needs a reboot."),
+        (INFORMS, "These are usually a program's own errors."),
+    ):
+        rows = [xid for xid in view.kernel.xids or () if xid.programs_own == (severity == INFORMS)]
+        if rows:
+            counts = ", ".join(f"Xid {xid.number} ({xid.count} x) of {_named(view, xid)}" for xid in rows)
+            evidence = "\n".join(f"{xid.address}: {xid.last}" for xid in rows)
+            found.append(Finding("gpu_xid", severity, f"The kernel's log has {counts}.", evidence, advice))
+    return found
+
+
+def _named(view: View, xid: Xid) -> str:
+    for gpu in view.reading.gpus:
+        if view.slot(gpu).address == xid.address:
+            return f"GPU {gpu.index}"
+    return f"the card at {xid.address}, which nvidia-smi does not show"
 
 
 def _use(facts: Facts, wanted: Wanted) -> list[Finding]:

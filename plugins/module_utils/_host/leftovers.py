@@ -17,6 +17,8 @@ from .proc import PROC, Process, read_process
 # Seconds that a left-over gets to end by itself, and then to heed SIGTERM. SGLang's own workers are gone within half
 # a second of their parent (measured on 0.5.23); giving back 8 x 96 GB takes longer.
 GRACE = 10.0
+# Seconds from the end of the unit until a left-over has had both signals, and its end has been seen.
+PATIENCE = 2 * GRACE + 5
 
 
 def send(process: Process, number: int, proc: str = PROC) -> bool:

@@ -11,19 +11,19 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Callable
 
+from .._gpu.cards import Reading, read_gpus, unexplained
 from .._progress.report import Progress
 from . import leftovers, segments, systemd
 from .belongs import processes_of
 from .command import Runner, run
 from .drain import Drain
-from .gpu import Reading, read_gpus, unexplained
 from .proc import PROC, Process, read_processes
 from .segments import SHM, Segment
 from .sockets import Listener, conflicts, read_listeners, with_owners
 from .systemd import SystemdError, Unit
 
 FIRST_PAUSE = 0.1
-LONGEST_PAUSE = 1.0
+LONGEST_PAUSE = 0.5
 GPU_QUERY_TIMEOUT = 30.0
 # Seconds until a killed process has given everything back.
 KILL_GRACE = 30.0
@@ -260,6 +260,7 @@ class _Proof:
         request, machine, report = self._request, self._machine, self._report
         deadline = machine.clock() + (request.timeout if wait else 0)
         settled: float | None = None
+        ended: float | None = None
         killed = not (wait and request.kill)
         pause = FIRST_PAUSE
         machine.progress.phase(f"proving that {request.name} is gone")
@@ -267,8 +268,10 @@ class _Proof:
             try:
                 look = self._look_again()
                 report.held = _held(look)
-                if wait and look.unit.stopped and request.kill_leftovers:
+                if wait and look.unit.stopped and look.processes and request.kill_leftovers:
                     self._leftovers.end(look.processes)
+                    ended = ended if ended is not None else machine.clock()
+                    deadline = max(deadline, ended + leftovers.PATIENCE)  # however short the time for the unit was
                 if not report.held and gpus:
                     settled = settled if settled is not None else machine.clock()
                     deadline = settled + request.gpu_timeout

@@ -16,12 +16,12 @@ import time
 from dataclasses import dataclass, field
 from typing import Callable
 
+from .._gpu.cards import read_gpus, read_loads
 from .._progress.report import Progress
 from . import systemd
 from .asking import Wrong
 from .belongs import processes_of
 from .command import Runner, run
-from .gpu import read_gpus, read_loads
 from .proc import PROC, read_processes
 from .sockets import conflicts, read_listeners, with_owners
 from .systemd import Unit

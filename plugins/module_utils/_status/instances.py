@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._gpu.cards import read_gpus, read_loads
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host import systemd
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.command import Runner, run
-from ansible_collections.llmfleet.sglang.plugins.module_utils._host.gpu import read_gpus, read_loads
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.proc import PROC, Process, read_processes
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release import drift
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.identity import read_record

@@ -204,6 +204,8 @@ class FakeHost:
             return Outcome(key, None, problem=self.gpu_problem)
         if self.gpu_problem:
             return Outcome(key, 9, self.gpu_problem)
+        if "--query" not in " ".join(key):
+            return Outcome(key, 0, "CUDA Version : 13.0\n" if "--version" in key else "")
         if "--query-compute-apps" in key[1]:
             rows = [
                 f"{pid}, {self.uuid(card)}, {memory}, python3, with a comma"

@@ -13,89 +13,37 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from ansible_collections.llmfleet.sglang.plugins.module_utils._gpu.cards import GpuProcess, Reading
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.checks import check, least_python, size
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.command import Outcome, run
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.facts import (
-    Facts,
     Interpreter,
-    Space,
+    clock_synchronised,
     collect,
+    finished_releases,
     folder_bytes,
     parse_os_release,
     read_interpreter,
-    released_commits,
     space,
 )
-from ansible_collections.llmfleet.sglang.plugins.module_utils._host.findings import (
-    CATALOGUE,
-    Finding,
-    accept,
-    blocking,
-    report,
-)
-from ansible_collections.llmfleet.sglang.plugins.module_utils._host.gpu import Gpu, GpuProcess, Reading
-from ansible_collections.llmfleet.sglang.plugins.module_utils._host.proc import Process
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.findings import Finding, accept, blocking, report
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.fit_checks import least_cuda
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.sockets import Listener
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.systemd import Unit
-from ansible_collections.llmfleet.sglang.plugins.module_utils._host.wanted import Wanted
-from ansible_collections.llmfleet.sglang.tests.unit.host.fakes import CARD, FakeHost
-
-GB = 10**9
-COMMIT, REVISION = "c" * 40, "a" * 40
-WANTED = Wanted(
-    service="sglang-qwen",
-    replaces=("sglang-kimi",),
-    address="10.77.0.11",
-    port=30000,
-    paths={"root": "/opt/sglang", "models": "/models"},
-    python="/usr/bin/python3",
-    sglang_version="0.5.23",
-    gpu_count=8,
-    compute_capability="12.0",
-    gpu_memory_mib=97887,
-    root_bytes=30 * GB,
-    models_bytes=223 * GB,
-    commit=COMMIT,
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release.needs import needs_of
+from ansible_collections.llmfleet.sglang.tests.unit.host.fakes import FakeHost
+from ansible_collections.llmfleet.sglang.tests.unit.host.good import (
+    CARDS,
+    COMMIT,
+    GB,
+    GOOD,
+    KIMI,
+    REVISION,
+    WANTED,
+    cards,
+    seen,
 )
-CARDS = tuple(
-    Gpu(index, f"GPU-{index}", CARD, 97887, 90000, "12.0", mig="Disabled", ecc_errors=0, persistence="Enabled")
-    for index in range(8)
-)
-KIMI = Process(10, 1, 1, "S", "python3 -m sglang.launch_server", "sglang-kimi.service")
-GOOD = Facts(
-    os_id="debian",
-    os_version="12",
-    os_name="Debian GNU/Linux 12 (bookworm)",
-    architecture="x86_64",
-    kernel="6.1.0",
-    memory_total=512 * GB,
-    memory_available=400 * GB,
-    systemd=True,
-    gpus=Reading("ok", gpus=CARDS, processes=tuple(GpuProcess(10, card.uuid, 89500, "python3") for card in CARDS)),
-    gpu_owners={10: KIMI},
-    spaces={
-        "root": Space("/opt/sglang", "/opt", 1, 100 * GB, 10**7),
-        "models": Space("/models", "/models", 2, 500 * GB, 10**7),
-    },
-    listeners=(Listener("0.0.0.0", 30000, 1, 10, KIMI.command, KIMI.unit),),
-    bind_problem="",
-    commands={"git": "/usr/bin/git", "rsync": "/usr/bin/rsync", "systemctl": "/usr/bin/systemctl"},
-    interpreter=Interpreter("/usr/bin/python3", (3, 11, 2)),
-    units={
-        "sglang-qwen.service": Unit("sglang-qwen.service"),
-        "sglang-kimi.service": Unit("sglang-kimi.service", "loaded", "active", "running"),
-    },
-    unit_problem="",
-    checkpoint_bytes=0,
-    releases=(),
-)
-
-
-def cards(**changes: Any) -> Reading:
-    """The cards with the third one changed."""
-    gpus = list(CARDS)
-    gpus[2] = replace(gpus[2], **changes)
-    return replace(GOOD.gpus, gpus=tuple(gpus))
 
 
 def test_a_good_host_has_nothing_to_say() -> None:
@@ -166,25 +114,29 @@ BAD: list[tuple[dict[str, Any], str, str, str]] = [
         "informs",
         "sglang-kimi.service",
     ),
+    (
+        {"foreign_unit": "/etc/systemd/system/sglang-qwen.service"},
+        "foreign_unit",
+        "blocks",
+        "/etc/systemd/system/sglang-qwen.service was not made by this collection",
+    ),
     ({"checkpoint_bytes": 5 * GB}, "checkpoint_present", "informs", "5.0 GB"),
+    ({"clock_synchronised": False}, "time_sync", "warns", "not synchronised"),
+    ({"gpus": cards(link_generation_max=3, link_generation_card=5)}, "gpu_link", "warns", "GPU 2: generation 3 of 5"),
 ]
 
 
 @pytest.mark.parametrize(("changes", "name", "severity", "words"), BAD, ids=[f"{row[1]}-{row[2]}" for row in BAD])
 def test_each_fault_makes_its_own_finding(changes: dict[str, Any], name: str, severity: str, words: str) -> None:
-    found = check(replace(GOOD, **changes), WANTED)
+    found = check(seen(**changes), WANTED)
     assert [(one.id, one.severity) for one in found] == [(name, severity)] * len(found) and found
     assert words in found[0].message
     assert len(blocking(found)) == (1 if severity == "blocks" else 0)
 
 
 def test_smaller_cards_are_mixed_ones_too() -> None:
-    found = check(replace(GOOD, gpus=cards(memory_total=48000, memory_used=40)), WANTED)
+    found = check(seen(gpus=cards(memory_total=48000, memory_used=40)), WANTED)
     assert [one.id for one in found] == ["gpu_memory", "gpu_mixed"]
-
-
-def test_every_finding_is_tested() -> None:
-    assert {row[1] for row in BAD} | {"gpu_memory", "gpu_mixed"} == set(CATALOGUE)
 
 
 def test_a_listener_on_another_address_is_nobodys_business() -> None:
@@ -193,13 +145,13 @@ def test_a_listener_on_another_address_is_nobodys_business() -> None:
 
 
 def test_without_cards_wanted_none_are_looked_at() -> None:
-    assert check(replace(GOOD, gpus=Reading("missing")), replace(WANTED, gpu_count=0)) == []
+    assert check(seen(gpus=Reading("missing")), replace(WANTED, gpu_count=0)) == []
 
 
 def test_small_holders_of_memory_are_let_be() -> None:
     held = GpuProcess(4, CARDS[0].uuid, 60, "Xorg")
     gpus = replace(GOOD.gpus, processes=(*GOOD.gpus.processes, held))
-    assert check(replace(GOOD, gpus=gpus), WANTED) == []
+    assert check(seen(gpus=gpus), WANTED) == []
 
 
 def test_what_is_there_of_the_checkpoint_is_not_asked_for_again() -> None:
@@ -212,7 +164,7 @@ def test_what_is_there_of_the_checkpoint_is_not_asked_for_again() -> None:
 
 def test_a_deployed_host_with_a_full_disk_is_warned_and_not_stopped() -> None:
     spaces = {**GOOD.spaces, "root": replace(GOOD.spaces["root"], free=GB)}
-    found = check(replace(GOOD, spaces=spaces, releases=(COMMIT,)), WANTED)
+    found = check(replace(GOOD, spaces=spaces, releases={COMMIT: ""}), WANTED)
     assert [(one.id, one.severity) for one in found] == [("disk", "warns")]
     assert [one.severity for one in check(replace(GOOD, spaces=spaces), WANTED)] == ["blocks"]
 
@@ -228,7 +180,10 @@ def test_accepted_findings_block_no_more_and_stay_in_sight() -> None:
     assert [one.id for one in blocking(found)] == ["architecture"]
     assert [one.id for one in found if one.accepted] == ["os_release"]
     text = report(found)
-    assert text.startswith("One thing has to be put right") and "accept by identifier: architecture." in text
+    assert (
+        text.startswith("One thing has to be put right")
+        and "accept by identifier: architecture (sglang_accepted_findings)." in text
+    )
 
 
 def test_a_misspelt_acceptance_is_refused() -> None:
@@ -316,8 +271,53 @@ def test_unfinished_downloads_do_not_count_as_there(tmp_path: Path) -> None:
 
 
 def test_only_finished_releases_count(tmp_path: Path) -> None:
-    for name, text in (("a", json.dumps({"commit": COMMIT})), ("b", "{}"), ("c", "not json")):
+    record = {"id": "a", "inputs": {"commit": COMMIT}, "cuda": "13.0"}
+    for name, text in (("a", json.dumps(record)), ("b", "{}"), ("c", "not json")):
         (tmp_path / "releases" / name).mkdir(parents=True)
         (tmp_path / "releases" / name / "release.json").write_text(text)
     (tmp_path / "releases" / "debris").mkdir()
-    assert released_commits(str(tmp_path)) == (COMMIT,)
+    assert finished_releases(str(tmp_path)) == {COMMIT: "13.0"}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [
+        (Outcome(("timedatectl",), 0, "yes\n"), True),
+        (Outcome(("timedatectl",), 0, "no\n"), False),
+        (Outcome(("timedatectl",), 0, "\n"), None),
+        (Outcome(("timedatectl",), 1, "", "Failed to connect to bus"), None),
+        (Outcome(("timedatectl",), None, problem="hung"), None),
+    ],
+)
+def test_whether_the_clock_is_synchronised(outcome: Outcome, expected: bool | None) -> None:
+    assert clock_synchronised(lambda argv, timeout: outcome, 5) is expected
+
+
+@pytest.mark.parametrize(("container", "expected"), [(True, None), (False, False)])
+def test_a_containers_clock_is_not_its_own(tmp_path: Path, container: bool, expected: bool | None) -> None:
+    host = FakeHost(tmp_path / "host")
+    (tmp_path / "run" / "systemd").mkdir(parents=True)
+    if container:
+        (tmp_path / "run" / "systemd" / "container").write_text("systemd-nspawn")
+
+    def runner(argv: Sequence[str], timeout: float) -> Outcome:
+        return Outcome(tuple(argv), 0, "no\n") if argv[0] == "timedatectl" else host.run(argv, timeout)
+
+    wanted = replace(WANTED, python="/usr/bin/true")
+    assert collect(wanted.question(5), runner, host.proc, str(tmp_path)).clock_synchronised is expected
+
+
+def test_python_and_cuda_are_what_the_build_asks_for() -> None:
+    builds = Path(__file__).parents[3] / "roles" / "sglang_build" / "files" / "builds.yml"
+    rules = yaml.safe_load(builds.read_text("utf-8"))
+    for version in ("0.5.9", "0.5.10.post1", "0.5.11", "0.5.19", "0.5.21", "0.5.22", "0.5.23"):
+        needs = needs_of(rules, version)
+        assert ".".join(map(str, least_python(version))) == needs.python
+        assert str(least_cuda(version, "12.0")[0]) == needs.cuda
+
+
+def test_a_foreign_unit_is_taken_over_only_by_its_name_in_sglang_adopt() -> None:
+    facts = replace(GOOD, foreign_unit="/etc/systemd/system/sglang-qwen.service")
+    (found,) = [one for one in check(facts, WANTED) if one.id == "foreign_unit"]
+    assert "add sglang-qwen to sglang_adopt" in found.advice
+    assert [one for one in check(facts, replace(WANTED, adopt=True)) if one.id == "foreign_unit"] == []

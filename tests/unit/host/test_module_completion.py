@@ -9,8 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ansible.module_utils.testing import patch_module_args
 from ansible_collections.llmfleet.sglang.plugins.module_utils._diagnosis.causes import UNKNOWN, Diagnosis
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.completion import CHECKS, Report
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.judge import Answer
 from ansible_collections.llmfleet.sglang.plugins.modules import completion
 
 GIVEN: dict[str, Any] = {
@@ -81,24 +83,57 @@ def test_wrong_arguments_are_named() -> None:
 
 def test_the_message_says_the_cause_first_and_the_journal_last() -> None:
     report = Report(problem="it has failed", dead=True, diagnosis=FOUND, journal=["boom", "end"])
-    assert completion.message_of(report).splitlines() == [
+    assert completion.message_of(report, "sglang-qwen").splitlines() == [
         "It went. Wait. [one; the log says: boom]",
         "it has failed",
-        "The last lines of its journal:",
+        "From its journal:",
         "  boom",
         "  end",
+        "All of it: journalctl --unit=sglang-qwen --lines=500 --no-pager",
     ]
 
 
 def test_what_the_problem_says_already_is_not_said_twice() -> None:
     report = Report(problem="boom: it has failed", dead=True, diagnosis=FOUND)
-    assert completion.message_of(report) == "It went. Wait. [one]\nboom: it has failed"
+    assert completion.message_of(report, "") == "It went. Wait. [one]\nboom: it has failed"
 
 
 def test_an_unknown_cause_is_said_to_be_unknown() -> None:
     report = Report(problem="it has failed", dead=True, journal=["end"])
-    assert completion.message_of(report).splitlines()[0] == UNKNOWN
+    assert completion.message_of(report, "").splitlines()[0] == UNKNOWN
+
+
+def test_an_unknown_cause_comes_with_the_last_exception_and_few_lines() -> None:
+    trace = ["Traceback (most recent call last):", *(f"  line {number}" for number in range(30)), "ValueError: no such"]
+    report = Report(problem="it has failed", dead=True, journal=[*trace, "Killed", *trace, "Main process exited"])
+    said = completion.message_of(report, "sglang-qwen").splitlines()
+    assert said[0] == f"{UNKNOWN} Its last exception: ValueError: no such"
+    assert len(said) <= 14
+    assert said[-2:] == [
+        "  ValueError: no such",
+        "All of it: journalctl --unit=sglang-qwen --lines=500 --no-pager",
+    ]
 
 
 def test_a_wrong_answer_needs_no_cause_and_no_journal() -> None:
-    assert completion.message_of(Report(problem="it said Berlin", journal=["end"])) == "it said Berlin"
+    assert completion.message_of(Report(problem="it said Berlin", journal=["end"]), "") == "it said Berlin"
+
+
+@pytest.mark.parametrize(
+    ("refusal", "problem", "kept"),
+    [("HTTP 503: it is not ready", "", True), ("", "", False), ("HTTP 503", "a wrong answer", False)],
+)
+def test_how_long_it_took_is_kept_of_a_start_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], refusal: str, problem: str, kept: bool
+) -> None:
+    closed: list[bool] = []
+    progress = SimpleNamespace(close=lambda *, ended: closed.append(ended))
+    answers = [Answer("x", "y", "y", 0.1, "stop")] if not problem else []
+    report = Report(answers=answers, last_refusal=refusal, problem=problem)
+    monkeypatch.setattr(completion, "Progress", lambda *_arguments: progress)
+    monkeypatch.setattr(completion, "verify", lambda *_arguments: report)
+    given = {name: GIVEN[name] for name in ("host", "port", "service")}
+    with patch_module_args({**given, "durations_file": "/nowhere/durations.json"}), pytest.raises(SystemExit):
+        completion.main()
+    capsys.readouterr()
+    assert closed == [kept]

@@ -98,6 +98,11 @@ def test_a_left_over_is_ended_where_that_is_allowed(orphaned: FakeHost) -> None:
     assert 20 <= orphaned.now < 24
 
 
+def test_a_left_over_is_ended_however_short_the_time_for_the_unit(orphaned: FakeHost) -> None:
+    report = go(orphaned, replace(REQUEST, kill_leftovers=True, timeout=5))
+    assert report.held == [] and orphaned.signals == [(12, signal.SIGTERM), (12, signal.SIGKILL)]
+
+
 def test_left_overs_of_a_stop_in_the_past(host: FakeHost) -> None:
     """KillMode=process, or a unit file that was removed: the unit is gone, its control group is not."""
     host.add_process(12, "sglang::scheduler", unit=KIMI, gpu=80000)

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from ansible_collections.llmfleet.sglang.plugins.module_utils._host.command import Outcome
-from ansible_collections.llmfleet.sglang.plugins.module_utils._host.gpu import (
+from ansible_collections.llmfleet.sglang.plugins.module_utils._gpu.cards import (
     Gpu,
     GpuProcess,
     Reading,
@@ -19,9 +18,10 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._host.gpu import (
     read_gpus,
     unexplained,
 )
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.command import Outcome
 from ansible_collections.llmfleet.sglang.tests.unit.host.fakes import FakeHost
 
-RECORDED = Path(__file__).parent / "fixtures" / "h200-x2"
+RECORDED = Path(__file__).parent / "recordings" / "h200-x2"
 QUERY = [
     "index",
     "name",
