@@ -1,25 +1,45 @@
 # Copyright (c) 2026 the llmfleet engineers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The filters that judge a batch of hosts."""
+"""The filters that steer a rollout and say what became of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from ansible.errors import AnsibleFilterError
+from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import recap, serial
 
-def not_serving(batch: list[str], hostvars: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return a sentence for each host of the batch whose verdict is not that it serves.
+HostVars = Mapping[str, Mapping[str, Any]]
 
-    A host that became unreachable has the verdict that it was given before its cut-over began.
-    """
-    verdicts = {host: hostvars[host].get("sglang_verdict") or {} for host in batch}
-    return [
-        f"{host}: {verdict.get('message', 'the cut-over did not begin')}"
-        for host, verdict in verdicts.items()
-        if not verdict.get("serves")
-    ]
+
+def rollout_serial(groups: Iterable[str]) -> list[int | str]:
+    """Return the batch sizes that resolve.yml put into the name of a group."""
+    return serial.from_groups(groups)
+
+
+def rollout_serial_group(sizes: Any) -> str:
+    """Return the name of the group that carries these batch sizes."""
+    try:
+        return serial.group(sizes)
+    except ValueError as error:
+        raise AnsibleFilterError(str(error)) from None
+
+
+def rollout_goes_on(hosts: Sequence[str], hostvars: HostVars, alive: Collection[str]) -> bool:
+    """Tell whether no more hosts failed than sglang_failures_allowed."""
+    return recap.goes_on(hosts, hostvars, alive)
+
+
+def rollout_failures(hosts: Sequence[str], hostvars: HostVars, alive: Collection[str]) -> list[str]:
+    """Return a sentence for each host that failed."""
+    return recap.failures(hosts, hostvars, alive)
+
+
+def rollout_recap(hosts: Sequence[str], hostvars: HostVars, alive: Collection[str]) -> str:
+    """Return a line for each host."""
+    return recap.recap(hosts, hostvars, alive)
 
 
 class FilterModule:
@@ -27,4 +47,10 @@ class FilterModule:
 
     def filters(self) -> dict[str, Any]:
         """Map filter names to functions."""
-        return {"not_serving": not_serving}
+        return {
+            "rollout_serial": rollout_serial,
+            "rollout_serial_group": rollout_serial_group,
+            "rollout_goes_on": rollout_goes_on,
+            "rollout_failures": rollout_failures,
+            "rollout_recap": rollout_recap,
+        }

@@ -1,0 +1,182 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A fleet of local connections on which the real deploy.yml runs with stand-ins for its roles.
+
+The stand-ins say what they do, and fail or get lost where a host's variables tell them to: `fails_in` and `lost_in`
+name a step. What is tested is Ansible's own behaviour in our plays: who is touched, who goes back, when it ends.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[3]
+HOSTS = [f"h{number:02d}" for number in range(1, 7)]
+_EVENT = re.compile(r"EVENT (\w+) (h\d\d)")
+_RECAP = re.compile(r"^\s+(h\d\d)  ([a-z ]+?)  +\S", re.MULTILINE)
+
+
+def _step(name: str) -> list[dict[str, Any]]:
+    """The tasks of one step: say so, get lost, or fail, where the host is told to."""
+    return [
+        {"name": name, "ansible.builtin.debug": {"msg": f"EVENT {name} {{{{ inventory_hostname }}}}"}},
+        {
+            "name": "Get lost",
+            "ansible.builtin.command": {"argv": ["true"]},
+            "changed_when": False,
+            "when": f"lost_in | default('') == '{name}'",
+            "vars": {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1},
+        },
+        {
+            "name": "Fail",
+            "ansible.builtin.fail": {"msg": f"The {name} failed."},
+            "when": f"fails_in | default('') == '{name}'",
+        },
+    ]
+
+
+def _fact(name: str, value: Any) -> dict[str, Any]:
+    return {"name": f"Tell {name}", "ansible.builtin.set_fact": {name: value}}
+
+
+ROLES: dict[str, dict[str, list[dict[str, Any]]]] = {
+    "sglang_preflight": {"main": _step("preflight")},
+    "sglang_build": {"main": [*_step("build"), _fact("sglang_build_release", {"id": "r", "path": "/r"})], "prune": []},
+    "sglang_checkpoint": {
+        "main": [*_step("checkpoint"), _fact("sglang_checkpoint_result", {"manifest_digest": "d"})],
+    },
+    "sglang_service": {
+        "main": _step("unit"),
+        "compare": [
+            _fact("sglang_service_plan", {"reason": "{{ '' if already | default(false) else 'another state' }}"}),
+            _fact("sglang_service_snapshot", {"phase": "cutover"}),
+        ],
+        "start": [
+            *_step("start"),
+            {
+                "name": "Start",
+                "ansible.builtin.debug": {"msg": "started"},
+                "changed_when": "not (already | default(false))",
+                "register": "sglang_service_started",
+            },
+        ],
+        "record": _step("record"),
+    },
+    "sglang_verify": {"main": _step("verify")},
+    "sglang_rollback": {
+        "main": [
+            {"name": "rollback", "ansible.builtin.debug": {"msg": "EVENT rollback {{ inventory_hostname }}"}},
+            _fact(
+                "sglang_rollback_verdict",
+                {
+                    "serves": False,
+                    "restored": "{{ not (stuck | default(false)) }}",
+                    "message": "{{ sglang_rollback_cause }}",
+                },
+            ),
+        ],
+    },
+}
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """What a run did. events: which hosts came to a step; states: each host's state in the recap."""
+
+    rc: int
+    output: str
+
+    def came_to(self, step: str) -> list[str]:
+        """The hosts that came to a step, in the order in which they did."""
+        return [host for name, host in _EVENT.findall(self.output) if name == step]
+
+    @property
+    def states(self) -> dict[str, str]:
+        """Each host's state in the recap."""
+        return dict(_RECAP.findall(self.output))
+
+    def hosts(self, state: str) -> list[str]:
+        """The hosts in this state."""
+        return [host for host, found in self.states.items() if found == state]
+
+
+class Stage:
+    """A collection with the real playbooks and plugins, and an inventory of local hosts."""
+
+    def __init__(self, folder: Path, hosts: list[str]) -> None:
+        self.folder = folder
+        self.hosts = hosts
+        collection = folder / "ansible_collections" / "llmfleet" / "sglang"
+        collection.mkdir(parents=True)
+        for name in ("plugins", "playbooks", "meta", "galaxy.yml"):
+            (collection / name).symlink_to(ROOT / name)
+        for role, entries in ROLES.items():
+            tasks = collection / "roles" / role / "tasks"
+            tasks.mkdir(parents=True)
+            for entry, steps in entries.items():
+                (tasks / f"{entry}.yml").write_text(yaml.safe_dump(steps, sort_keys=False))
+        (folder / "inventory").mkdir()
+        (folder / "inventory" / "group_vars").symlink_to(ROOT / "inventories" / "demo" / "group_vars")
+        (folder / "inventory" / "cpu-overrides.txt").symlink_to(ROOT / "inventories" / "demo" / "cpu-overrides.txt")
+
+    def command(self, host_variables: dict[str, dict[str, Any]], **variables: Any) -> list[str]:
+        """The command that deploys, with these variables of hosts and these of the inventory."""
+        common = {
+            "ansible_connection": "local",
+            "ansible_become": False,
+            "ansible_python_interpreter": sys.executable,
+            **variables,
+        }
+        hosts = {
+            host: {
+                **common,
+                "ansible_host": f"192.0.2.{number}",
+                "sglang_state": str(self.folder / "state" / host),
+                **host_variables.get(host, {}),
+            }
+            for number, host in enumerate(self.hosts, 1)
+        }
+        (self.folder / "inventory" / "hosts.yml").write_text(yaml.safe_dump({"sglang": {"hosts": hosts}}))
+        words = [str(Path(sys.executable).with_name("ansible-playbook")), "llmfleet.sglang.deploy_qwen"]
+        return [*words, "-i", str(self.folder / "inventory")]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of the command."""
+        own = {
+            "ANSIBLE_COLLECTIONS_PATH": str(self.folder),
+            "ANSIBLE_NOCOLOR": "1",
+            "ANSIBLE_CALLBACK_RESULT_FORMAT": "yaml",
+            "ANSIBLE_FORKS": "12",
+            "ANSIBLE_SSH_RETRIES": "0",
+        }
+        return {**os.environ, **own}
+
+    def deploy(
+        self, host_variables: dict[str, dict[str, Any]] | None = None, *, check: bool = False, **variables: Any
+    ) -> Rollout:
+        """Deploy to the end."""
+        done = subprocess.run(
+            [*self.command(host_variables or {}, **variables), *(["--check"] if check else [])],
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        return Rollout(done.returncode, done.stdout)
+
+    def locked(self) -> list[str]:
+        """The hosts on which somebody holds the lock."""
+        return [host for host in self.hosts if (self.folder / "state" / host / "lock.json").exists()]

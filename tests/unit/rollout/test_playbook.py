@@ -1,0 +1,130 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""deploy.yml over six hosts, with each of the ways in which Ansible goes on after a failure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ansible_collections.llmfleet.sglang.tests.unit.rollout.stage import HOSTS, Stage
+
+SERIAL = [1, 3, "100%"]
+CANARY, SECOND, REST = HOSTS[:1], HOSTS[1:4], HOSTS[4:]
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path, HOSTS)
+
+
+def test_all_is_well_and_the_batches_are_the_inventorys(stage: Stage) -> None:
+    run = stage.deploy({host: {"sglang_serial": SERIAL} for host in HOSTS})
+    assert run.rc == 0, run.output
+    assert run.hosts("new") == HOSTS
+    assert run.came_to("verify")[0] == "h01"
+    # Batches: the next one starts when the one before is recorded.
+    steps = [line for line in run.output.splitlines() if "EVENT start" in line or "EVENT record" in line]
+    words = ["start" if "start" in line else "record" for line in steps]
+    assert words == ["start"] + ["record"] + ["start"] * 3 + ["record"] * 3 + ["start"] * 2 + ["record"] * 2
+    assert stage.locked() == []
+
+
+def test_a_failing_canary_goes_back_and_ends_the_rollout(stage: Stage) -> None:
+    # Ansible by itself: a rescue that succeeds wipes the failure, and all the hosts are deployed with exit status 0.
+    run = stage.deploy({"h01": {"fails_in": "verify"}}, sglang_serial=SERIAL)
+    assert run.rc == 2
+    assert run.came_to("start") == CANARY and run.came_to("rollback") == CANARY
+    assert run.states == {"h01": "went back", **dict.fromkeys(HOSTS[1:], "untouched")}
+    assert "h01: went back: The verify failed." in run.output
+    assert stage.locked() == []
+
+
+def test_a_failure_in_the_second_batch_leaves_its_peers_new_and_the_rest_untouched(stage: Stage) -> None:
+    run = stage.deploy({"h03": {"fails_in": "start"}}, sglang_serial=SERIAL)
+    assert run.rc == 2
+    # Ansible by itself, with any_errors_fatal: the rescue runs on the healthy hosts of the batch too.
+    assert run.came_to("rollback") == ["h03"]
+    assert run.hosts("new") == ["h01", "h02", "h04"]
+    assert run.hosts("went back") == ["h03"]
+    assert run.hosts("untouched") == REST
+
+
+def test_the_peers_go_back_too_where_the_operator_chose_so(stage: Stage) -> None:
+    run = stage.deploy({"h03": {"fails_in": "verify"}}, sglang_serial=SERIAL, sglang_batch_peers="back")
+    assert run.rc == 2
+    assert sorted(run.came_to("rollback")) == SECOND
+    assert run.hosts("went back") == SECOND
+    assert run.hosts("new") == CANARY and run.hosts("untouched") == REST
+
+
+def test_a_rollback_that_fails_is_told_apart(stage: Stage) -> None:
+    # Ansible by itself: max_fail_percentage does not see a rescue that fails again, and the rollout goes on.
+    run = stage.deploy({"h01": {"fails_in": "verify", "stuck": True}}, sglang_serial=SERIAL)
+    assert run.rc == 2
+    assert run.hosts("broken") == ["h01"] and run.hosts("untouched") == HOSTS[1:]
+
+
+def test_a_host_that_is_lost_in_its_batch_ends_the_rollout(stage: Stage) -> None:
+    # Ansible by itself: neither rescue nor max_fail_percentage sees it, and the next batch starts.
+    run = stage.deploy({"h02": {"lost_in": "verify"}}, sglang_serial=SERIAL)
+    assert run.rc != 0
+    assert run.hosts("lost") == ["h02"]
+    assert run.hosts("new") == ["h01", "h03", "h04"]
+    assert run.hosts("untouched") == REST
+    assert stage.locked() == ["h02"]  # nobody could give it back
+
+
+def test_a_host_that_is_lost_before_the_cutover_ends_it_before_anything_is_stopped(stage: Stage) -> None:
+    run = stage.deploy({"h06": {"lost_in": "build"}}, sglang_serial=SERIAL)
+    assert run.rc != 0
+    assert run.came_to("start") == []
+    assert run.hosts("unreachable") == ["h06"]
+    assert len(run.hosts("untouched")) == 5
+
+
+@pytest.mark.parametrize("step", ["preflight", "checkpoint", "unit"])
+def test_a_host_that_cannot_be_prepared_ends_it_before_anything_is_stopped(stage: Stage, step: str) -> None:
+    run = stage.deploy({"h06": {"fails_in": step}})
+    assert run.rc == 2
+    assert run.came_to("start") == []
+    assert run.hosts("not prepared") == ["h06"]
+    assert f"h06  not prepared  The {step} failed. Nothing was stopped there." in run.output
+    # What hinders one host is known before the others do work that takes hours.
+    assert (run.came_to("build") == []) is (step == "preflight")
+    assert stage.locked() == []
+
+
+def test_as_many_hosts_may_fail_as_the_operator_accepts_over_the_whole_fleet(stage: Stage) -> None:
+    failing = {"h01": {"fails_in": "preflight"}, "h03": {"fails_in": "verify"}, "h04": {"lost_in": "start"}}
+    run = stage.deploy(failing, sglang_serial=[1, 2, "100%"], sglang_failures_allowed=2)
+    assert run.rc != 0
+    # The canary is a host that is prepared.
+    assert run.came_to("start")[0] == "h02"
+    assert run.hosts("not prepared") == ["h01"]
+    assert run.hosts("went back") == ["h03"]
+    assert run.hosts("lost") == ["h04"]
+    assert run.hosts("new") == ["h02"]
+    assert run.hosts("untouched") == ["h05", "h06"]
+
+
+def test_a_host_that_runs_what_is_wanted_is_unchanged(stage: Stage) -> None:
+    run = stage.deploy({host: {"already": True} for host in HOSTS})
+    assert run.rc == 0
+    assert run.hosts("unchanged") == HOSTS
+    assert "h02  unchanged  Serves, and was not restarted: qwen3.5-397b-a17b at 192.0.2.2:30000." in run.output
+
+
+def test_check_mode_claims_nothing_that_was_not_done(stage: Stage) -> None:
+    run = stage.deploy({"h02": {"already": True}}, check=True)
+    assert run.rc == 0
+    assert run.states == {**dict.fromkeys(HOSTS, "to change"), "h02": "unchanged"}
+    assert "Would serve" in run.output and "it was not asked" in run.output
+
+
+def test_bad_batch_sizes_are_refused_before_any_host_is_touched(stage: Stage) -> None:
+    run = stage.deploy({host: {"sglang_serial": [1, "ten"]} for host in HOSTS})
+    assert run.rc == 2
+    assert "sglang_serial has to be batch sizes" in run.output
+    assert run.came_to("preflight") == []

@@ -1,0 +1,101 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What became of each host, told from what was last known of it; and the sizes of batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible.errors import AnsibleFilterError
+from ansible_collections.llmfleet.sglang.plugins.filter.rollout import rollout_serial, rollout_serial_group
+from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import recap
+
+SERVES = {"serves": True, "changed": True, "checked": False, "model": "qwen", "address": "10.0.0.1:30000"}
+READY = {"done": True, "message": ""}
+
+
+@pytest.mark.parametrize(
+    ("facts", "alive", "state", "failed"),
+    [
+        ({"sglang_prepared": READY}, True, "untouched", False),
+        ({"sglang_prepared": READY}, False, "unreachable", True),
+        ({}, True, "untouched", False),
+        ({}, False, "unreachable", True),
+        ({"sglang_prepared": {"done": False, "message": "No disk."}}, True, "not prepared", True),
+        ({"sglang_verdict": SERVES}, True, "new", False),
+        # It was seen to serve, whatever became of the connection.
+        ({"sglang_verdict": SERVES}, False, "new", False),
+        ({"sglang_verdict": {**SERVES, "changed": False}}, True, "unchanged", False),
+        ({"sglang_verdict": {**SERVES, "checked": True}}, True, "to change", False),
+        ({"sglang_verdict": {"serves": False, "message": "m"}}, True, "broken", True),
+        ({"sglang_verdict": {"serves": False, "message": "m"}}, False, "lost", True),
+        ({"sglang_verdict": {"serves": False, "restored": True, "message": "m"}}, True, "went back", True),
+        ({"sglang_verdict": {"serves": False, "restored": False, "message": "m"}}, True, "broken", True),
+        ({"sglang_verdict": {**SERVES, "drained": "no answer"}}, True, "drained", True),
+    ],
+)
+def test_a_hosts_fate(facts: dict[str, Any], alive: bool, state: str, failed: bool) -> None:
+    found = recap.fate("h", facts, alive)
+    assert (found.state, found.failed) == (state, failed)
+
+
+def fleet(*facts: dict[str, Any], **common: Any) -> dict[str, dict[str, Any]]:
+    return {f"h{number}": {"sglang_deployment": {}, **common, **one} for number, one in enumerate(facts, 1)}
+
+
+BAD = {"sglang_verdict": {"serves": False, "restored": True, "message": "Wrong answers.\nlog\nlog"}}
+
+
+def test_a_rollout_goes_on_until_more_hosts_failed_than_may() -> None:
+    variables = fleet(BAD, {"sglang_verdict": SERVES}, BAD)
+    assert not recap.goes_on(list(variables), variables, list(variables))
+    assert not recap.goes_on(["h1", "h2"], variables, list(variables))
+    assert recap.goes_on(["h2"], variables, list(variables))
+    variables = fleet(BAD, BAD, sglang_failures_allowed="2")
+    assert recap.goes_on(list(variables), variables, list(variables))
+
+
+def test_hosts_that_take_no_part_do_not_count() -> None:
+    variables: dict[str, dict[str, Any]] = {**fleet({"sglang_verdict": SERVES}), "other": {}}
+    assert recap.goes_on(list(variables), variables, ["h1"])
+    assert recap.recap(list(variables), variables, ["h1"]) == "h1  new  Serves qwen at 10.0.0.1:30000."
+    assert recap.recap(["other"], variables, []) == ""
+
+
+def test_the_recap_has_a_line_a_host_and_the_failures_the_whole_of_it() -> None:
+    variables = fleet(BAD, {"sglang_verdict": SERVES})
+    assert recap.recap(list(variables), variables, list(variables)).splitlines() == [
+        "h1  went back  Wrong answers.",
+        "h2  new        Serves qwen at 10.0.0.1:30000.",
+    ]
+    assert recap.failures(list(variables), variables, list(variables)) == ["h1: went back: Wrong answers.\nlog\nlog"]
+
+
+def test_why_a_host_was_not_prepared_is_not_said_twice() -> None:
+    variables = fleet({"sglang_prepared": {"done": False, "message": "No disk."}})
+    [line] = recap.failures(["h1"], variables, ["h1"])
+    assert line == "h1: not prepared, for the reason above. Nothing was stopped there."
+
+
+@pytest.mark.parametrize("sizes", [[1, "10%", "100%"], [3], ["50%"], [1, 1, 1]])
+def test_the_sizes_of_batches_survive_the_name_of_a_group(sizes: list[Any]) -> None:
+    name = rollout_serial_group(sizes)
+    assert name.isidentifier()  # other names make Ansible warn
+    assert rollout_serial(["all", name, "sglang"]) == sizes
+
+
+def test_without_a_group_there_are_the_usual_batches() -> None:
+    assert rollout_serial(["all", "sglang"]) == [1, "10%", "100%"]
+
+
+@pytest.mark.parametrize("given", [1, "2", "30%"])
+def test_one_size_is_a_list_of_one(given: Any) -> None:
+    assert len(rollout_serial([rollout_serial_group(given)])) == 1
+
+
+@pytest.mark.parametrize("given", [0, "0", "ten", "-1", True, [], [1, None], "10 %", {"a": 1}])
+def test_what_is_no_size_is_refused(given: Any) -> None:
+    with pytest.raises(AnsibleFilterError, match="sglang_serial"):
+        rollout_serial_group(given)
