@@ -96,7 +96,18 @@ def play(tasks: list[dict[str, Any]], folder: Path) -> list[float]:
         "ANSIBLE_CONFIG": str(REPOSITORY / "ansible.cfg"),
     }
     interpreter = f"ansible_python_interpreter={sys.executable}"
-    command = ["ansible-playbook", "-i", "localhost,", "-c", "local", "-e", interpreter, str(book)]
+    # beside this Python, where PATH does not lead to it
+    beside = Path(sys.executable).with_name("ansible-playbook")
+    command = [
+        str(beside) if beside.exists() else "ansible-playbook",
+        "-i",
+        "localhost,",
+        "-c",
+        "local",
+        "-e",
+        interpreter,
+        str(book),
+    ]
     times: list[float] = []
     process = subprocess.Popen(command, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE, text=True)
     last = None

@@ -16,8 +16,17 @@ description:
     such as C(is_sm100_supported()), C(get_platform().is_sm90), C(capability >= (10, 0)), C(device_sm in (100, 103)),
     and dict literals whose keys are capabilities.
   - This tells, before a build, what a commit does not know about the cards that it is to run on.
-  - What is a test is read from names and literals. A few places are missed or listed wrongly, and a test that does not
-    treat the chip is not wrong for that.
+  - One place is one boolean expression, however many capability tests it joins with C(and), C(or) and C(not); each
+    condition of an C(if) and its C(elif)s, each C(case) of a C(match), each table, and each least capability that a
+    function C(get_min_capability) returns is one of its own.
+  - A statement that only gives a test another name which says so itself, such as C(_is_sm90 = cuda and is_sm90()), is
+    no place; its uses are. So are uses of any name that says a capability, C(DEEPGEMM_BLACKWELL) for example, where the
+    source defines it by a test.
+  - What a test says is read from literals and from the definitions of the names in it, in the same file or in the
+    others that are read. Only where there is no definition, or several that do not agree, does the name itself decide.
+  - This is a heuristic. A few places are missed or listed wrongly, such as comparisons with a value that is computed
+    elsewhere, capabilities in strings, and those handed on under other names. Capabilities 9.4 and 9.5, which are
+    those of AMD, are left out. A test that does not treat the chip is not wrong for that.
 options:
   root:
     description: Folder that the patterns O(within) start from, or one file.
@@ -90,14 +99,19 @@ gates:
       description: Function or method that the test stands in; empty at module level.
       type: str
     expression:
-      description: The test, on one line without comments, cut after 200 characters.
+      description: The test, on one line without comments.
       type: str
       sample: get_platform().is_sm90 or get_platform().is_sm100
+    tests:
+      description: The capability tests in it, by themselves.
+      type: list
+      elements: str
+      sample: ["get_platform().is_sm90", "get_platform().is_sm100"]
     kind:
       description:
         - What the test is made of, joined by V(+).
-        - V(predicate), V(equal), V(not_equal), V(at_least), V(above), V(below), V(at_most), V(member), V(not_member) or
-          V(table).
+        - V(predicate), V(equal), V(not_equal), V(at_least), V(above), V(below), V(at_most), V(member), V(not_member),
+          V(range) or V(table).
       type: str
     capabilities:
       description: The capabilities that it names.
@@ -124,7 +138,8 @@ counts:
   type: dict
   sample: {"attention": 55, "moe": 47}
 appeared:
-  description: The tests that O(baseline) lacks. Where only the line differs, a test is the same one.
+  description: The tests that O(baseline) lacks. Where only the line differs, a test is the same one; where its names
+    have come to mean other capabilities, it is another one.
   returned: when O(baseline) is given
   type: list
   elements: dict
@@ -159,12 +174,12 @@ def main() -> None:
     options = module.params
     try:
         sites = audit(options["root"], options["within"], options["capability"], options["every"])
+        result: dict[str, Any] = {"changed": False, "gates": [asdict(site) for site in sites]}
+        result["counts"] = dict(Counter(site.group for site in sites))
+        if options["baseline"] is not None:
+            result["appeared"], result["gone"] = compare(options["baseline"], sites)
     except SourceError as exc:
         module.fail_json(msg=str(exc))
-    result: dict[str, Any] = {"changed": False, "gates": [asdict(site) for site in sites]}
-    result["counts"] = dict(Counter(site.group for site in sites))
-    if options["baseline"] is not None:
-        result["appeared"], result["gone"] = compare(options["baseline"], sites)
     module.exit_json(**result)
 
 

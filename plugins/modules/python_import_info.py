@@ -13,8 +13,11 @@ short_description: Find the files that a Python, or a service, really imports
 version_added: 0.1.0
 description:
   - Asks a Python where it finds a package. The package itself is not run.
-  - For a service, its live process is looked at first, with the folder that it runs in and those of its environment
-    variables that decide on imports; what its unit says counts only if it does not run.
+  - For a service, its live processes are looked at first, also those below a shell that it starts, with the folder
+    that they run in and those of their environment variables that decide on imports; what its unit says counts only if
+    none of them is a Python.
+  - Where a folder of the package's name, such as a checkout, stands in the way of an editable installation, the
+    package's modules are looked up one by one. If all of them come from the installation, that one counts.
 options:
   package:
     description: The package.
@@ -100,8 +103,9 @@ def main() -> None:
     )
     options = module.params
     try:
-        runner = of_service(options["service"]) if options["service"] else Runner(options["python"])
-        found = imported(runner, options["package"])
+        package = options["package"]
+        runner = of_service(options["service"], package=package) if options["service"] else Runner(options["python"])
+        found = imported(runner, package)
     except SourceError as exc:
         module.fail_json(msg=str(exc))
     module.exit_json(changed=False, **asdict(found))

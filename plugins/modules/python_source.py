@@ -91,7 +91,8 @@ options:
             type: str
             required: true
           value:
-            description: The value, a Python expression whose names are defined in that file.
+            description:
+              - The value, a Python expression. Its names have to be defined in that file, on every way to the dict.
             type: str
           like:
             description: In place of O(edits[].dict_entry.value), the key of an entry whose value is copied.
@@ -103,7 +104,8 @@ options:
           all_of:
             description:
               - The terms that mark the right C(or), in any order; there may be others.
-              - With one term, a place where it is tested alone counts, and becomes an C(or).
+              - With one term, a place where it is tested alone counts, and becomes an C(or). C(not term) does not
+                count, since one more term there would turn the test around for others.
             type: list
             elements: str
             required: true
@@ -125,7 +127,11 @@ options:
             description:
               - The term that the new one is made like, the last of O(edits[].gate.all_of) if left out.
               - The two differ in one word, such as C(sm100) and C(sm120). What the file does to define and import this
-                one is copied for the new one, with the word (or, where there is none, the number) changed.
+                one is copied for the new one, with the word changed, or, where there is none, the number that a
+                capability is compared with by C(==) or C(in). Where anything else may be about the old one, such as
+                C(>= 10) or a string, the edit is refused.
+              - What stands in for it where an import failed or there is no GPU, C(None), C(False) or a function that
+                returns that, is copied as it is.
             type: str
 attributes:
   check_mode:
@@ -146,6 +152,8 @@ requirements:
 notes:
   - Replaces files as Ansible's own file modules do. Mode, owner and SELinux context are kept; hard links are broken,
     so that a file shared with a cache stays as it is there.
+  - Changes of a dict that would undo an edit are looked for in all files of O(edits[].dict_entry.within), not in
+    others.
   - A link to a file inside O(root) is followed. One that leads out of it is refused, since others may share that file.
 author:
   - llmfleet engineers (@llmfleet)

@@ -12,10 +12,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .errors import SpecError
+from .errors import SourceError, SpecError
 from .text import SourceText, Splice, apply_splices
 
 DIGITS = re.compile(r"\d+")
+# what a number has to be compared with to count as a capability
+MEASURE = re.compile(r"capabilit|major|(?<![a-z])(?:sm|cc|cap|arch)(?![a-z])", re.IGNORECASE)
 
 
 class Analogy:
@@ -64,9 +66,31 @@ class Analogy:
         return "_".join(self.new if word == self.old else word for word in name.split("_"))
 
     def replacements(self, source: SourceText, node: ast.AST) -> list[Splice]:
-        """Return what to change in the text of `node` to get its counterpart (offsets into the file)."""
-        found = self._named(source, node) or self._numbered(source, node)
-        return sorted(found, key=lambda splice: splice.start)
+        """Return what to change in the text of `node` to get its counterpart (offsets into the file).
+
+        :raises SourceError: something else in it may be about the old one too, and its counterpart is not sure.
+        """
+        found = self._named(source, node)
+        numbers = [] if found else self._numbered(source, node)
+        self.check_rest(source, node, {splice.start for splice in [*found, *numbers]})
+        return sorted([*found, *numbers], key=lambda splice: splice.start)
+
+    def check_rest(self, source: SourceText, node: ast.AST, done: set[int]) -> None:
+        """Check that nothing of the old one is left in an expression beside what changes.
+
+        :param done: the offsets that change.
+        :raises SourceError: there is a number or a string that may mean it.
+        """
+        for part in ast.walk(node):
+            value = part.value if isinstance(part, ast.Constant) else None
+            number = type(value) is int and value in self.numbers and source.start(part) not in done
+            if number or (isinstance(value, str) and self.old in value):
+                raise SourceError(
+                    f"{source.segment(part)} here may be about {self.old} or not, so that there is no sure counterpart "
+                    f"for {self.new}; write the definition of the new name into the source by hand",
+                    source.name,
+                    getattr(part, "lineno", None),
+                )
 
     def _named(self, source: SourceText, node: ast.AST) -> list[Splice]:
         found = []
@@ -78,13 +102,31 @@ class Analogy:
         return found
 
     def _numbered(self, source: SourceText, node: ast.AST) -> list[Splice]:
-        found = []
-        for part in ast.walk(node):
-            if not isinstance(part, ast.Constant) or type(part.value) is not int:
-                continue
-            if part.value in self.numbers and source.segment(part) == str(part.value):
-                found.append(Splice(source.start(part), str(part.value), str(self.numbers[part.value])))
-        return found
+        """Return the changes of the one comparison that says which capability is meant, `== 10` or `in (100,)`."""
+        compared = [part for part in ast.walk(node) if isinstance(part, ast.Compare) and self._decides(part)]
+        literals = self._literals(compared[0].comparators[0]) if len(compared) == 1 else []
+        return [
+            Splice(source.start(part), str(old), str(new))
+            for part in literals
+            for old, new in self.numbers.items()
+            if part.value == old and source.segment(part) == str(old)
+        ]
+
+    def _decides(self, node: ast.Compare) -> bool:
+        single = len(node.ops) == 1 and isinstance(node.ops[0], (ast.Eq, ast.In))
+        return single and bool(MEASURE.search(ast.unparse(node.left))) and bool(self._literals(node.comparators[0]))
+
+    def _literals(self, node: ast.expr) -> list[ast.Constant]:
+        """Return the old numbers of `10`, `(10, 0)` or a sequence of such; none where there is anything else in it."""
+        if isinstance(node, ast.Constant):
+            return [node] if type(node.value) is int and node.value in self.numbers else []
+        if not isinstance(node, (ast.Tuple, ast.List, ast.Set)) or not node.elts:
+            return []
+        minor = node.elts[-1]
+        if isinstance(node, ast.Tuple) and len(node.elts) == 2 and getattr(minor, "value", None) == 0:
+            return self._literals(node.elts[0])
+        each = [self._literals(item) for item in node.elts]
+        return [item for items in each for item in items] if all(each) else []
 
     def transform(self, node: ast.AST, renamed: Mapping[str, str]) -> Any:
         """Return a copy of `node` with its counterpart's names: the tree that the copied text has to have.
@@ -103,6 +145,7 @@ class Analogy:
                 part.attr = self.name(part.attr)
         for part in ast.walk(copied):
             if not named and isinstance(part, ast.Constant) and type(part.value) is int:
+                # whatever else holds such a number was refused before
                 part.value = self.numbers.get(part.value, part.value)
         return copied
 

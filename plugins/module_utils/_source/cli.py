@@ -30,6 +30,8 @@ def load(path: str) -> list[Any]:
                 text = stream.read()
     except OSError as exc:
         raise SpecError(f"cannot read {path}: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:
+        raise SpecError(f"{path} is no UTF-8 text: {exc}") from exc
     data = _decode(text, path)
     edits = data.get("edits") if isinstance(data, dict) else data
     if not isinstance(edits, list) or not edits:
@@ -62,7 +64,8 @@ def show(report: Report, diff: bool, stream: TextIO) -> None:
         print(f"{edit.id}: {edit.state}{done}{where}{' - ' + edit.message if edit.message else ''}", file=stream)
     for file in report.files:
         note = f"{file.before} -> {file.after}" if file.changed else file.after
-        print(f"{file.path}: sha256 {note}", file=stream)
+        link = f" (followed the link {file.link})" if file.link else ""
+        print(f"{file.path}{link}: sha256 {note}", file=stream)
     if diff:
         for part in report.diff:
             stream.write(part["prepared"])
@@ -84,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         raw = [dict(edit) if isinstance(edit, dict) else edit for edit in load(options.patch_set)]
         if options.state:
-            raw = [{**edit, "state": options.state} for edit in raw]
+            raw = [{**edit, "state": options.state} if isinstance(edit, dict) else edit for edit in raw]
         edits = [edit for edit in parse_edits(raw) if not options.only or edit.id in options.only]
         if not edits:
             raise SpecError(f"no edit is named {' or '.join(options.only)}")

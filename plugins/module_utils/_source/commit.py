@@ -117,6 +117,26 @@ def commit(tree: Tree, changes: dict[str, Change], record: Record) -> None:
         _drop_stale_cache(tree.path(name))
 
 
+def _load_journal(path: str) -> Journal | None:
+    """Return a journal, or None where there is none.
+
+    :raises SourceError: it is not as we write it.
+    """
+    try:
+        with open(path, encoding="utf-8") as stream:
+            journal = json.load(stream)
+        Record.from_data(journal["record"])
+        for entry in journal["files"].values():
+            base64.b64decode(entry["old"], validate=True)
+            if not all(isinstance(entry[side], str) for side in ("before", "after")):
+                raise ValueError("a digest is no text")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, SourceError) as exc:
+        raise SourceError(f"the journal {path} cannot be read ({exc!r}); restore or remove it") from exc
+    return journal if isinstance(journal, dict) else None
+
+
 def recover(tree: Tree, check: bool) -> list[str]:
     """Finish or undo a run that was killed; in check mode only as an appearance.
 
@@ -127,14 +147,10 @@ def recover(tree: Tree, check: bool) -> list[str]:
     for name in (path, os.path.join(tree.folder, Record.name(tree))) if not check else ():
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{name}.tmp")
-    try:
-        with open(path, encoding="utf-8") as stream:
-            journal = json.load(stream)
-        files = journal["files"]
-    except FileNotFoundError:
+    journal = _load_journal(path)
+    if journal is None:
         return []
-    except (OSError, ValueError, KeyError) as exc:
-        raise SourceError(f"the journal {path} cannot be read ({exc}); restore or remove it") from exc
+    files = journal["files"]
     found = {name: _digest_or_none(tree, name) for name in files}
     if all(found[name] == files[name]["after"] for name in files):
         complete = Record.load(tree).to_data() == journal["record"]
@@ -156,11 +172,8 @@ def recover(tree: Tree, check: bool) -> list[str]:
 
 def recovered_record(tree: Tree) -> Record | None:
     """Return the record that `recover` would complete, for check mode; None where it would not."""
-    path = os.path.join(tree.folder, journal_name(tree))
-    try:
-        with open(path, encoding="utf-8") as stream:
-            journal = json.load(stream)
-    except (OSError, ValueError):
+    journal = _load_journal(os.path.join(tree.folder, journal_name(tree)))
+    if journal is None:
         return None
     files = journal["files"]
     if all(_digest_or_none(tree, name) == entry["after"] for name, entry in files.items()):

@@ -7,28 +7,15 @@
 from __future__ import annotations
 
 import ast
-import re
-from typing import Any, Union
+from typing import Any
 
 from .analogy import Analogy
+from .copies import Added, add_to, find_alias, is_fallback, last_term
 from .errors import SourceError
 from .modules import Modules
-from .names import BUILTINS, Binding, Bindings, bindings, used_names
-from .prove import twin
-from .text import (
-    SourceText,
-    Splice,
-    apply_splices,
-    element_end,
-    insert_element,
-    insertion,
-    only_comment_follows,
-    skip_blank,
-)
-
-# a statement to put after another one, or a name to put after the one at an index of an import
-Added = Union[ast.stmt, tuple[int, ast.alias]]
-WORD = re.compile(r"\w+")
+from .names import BUILTINS, FUNCTIONS, Binding, Bindings, Scope, bindings, statements, used_names
+from .scopes import why_not_bound
+from .text import SourceText, Splice, apply_splices, element_end, insert_element, insertion, only_comment_follows
 
 
 class Definitions:
@@ -36,18 +23,28 @@ class Definitions:
 
     :param source: the file.
     :param scopes: the scopes around the gate, the module first.
+    :param gate: the gate.
     :param analogy: how the new names follow from the old ones.
     :param modules: where imports come from.
     :param prefix: path of the root from where imports start, with a slash, or nothing.
     """
 
     def __init__(
-        self, source: SourceText, scopes: tuple[ast.AST, ...], analogy: Analogy, modules: Modules, prefix: str = ""
+        self,
+        source: SourceText,
+        scopes: tuple[Scope, ...],
+        gate: ast.expr,
+        analogy: Analogy,
+        modules: Modules,
+        prefix: str = "",
     ) -> None:
         self._source = source
+        self._scopes = scopes
+        around = [item for item in statements(scopes[-1]) if item.lineno <= gate.lineno <= (item.end_lineno or 0)]
+        self._statement = around[-1] if around else scopes[-1].body[0]
         # a class body's names are not seen from its methods
-        self._scopes = [scope for scope in scopes if not isinstance(scope, ast.ClassDef)]
-        self._bindings: list[Bindings] = [bindings(scope) for scope in self._scopes]  # type: ignore[arg-type]
+        seen = [scope for scope in scopes if scope is scopes[-1] or not isinstance(scope, ast.ClassDef)]
+        self._bindings: list[Bindings] = [bindings(scope) for scope in seen]
         self._analogy = analogy
         self._modules = modules
         self._importer = prefix + source.name
@@ -80,11 +77,14 @@ class Definitions:
             if binding.kind == "assign":
                 value = self._counterpart(binding.node.value)  # type: ignore[attr-defined]
                 if value is not None:
-                    found += [ast.dump(value), ast.dump(_last(value))]
+                    found += [ast.dump(value), ast.dump(last_term(value))]
         return found
 
     def _counterpart(self, node: ast.expr) -> ast.expr | None:
-        splices = self._replacements(node)
+        try:
+            splices = self._replacements(node)
+        except SourceError:
+            return None
         if not splices:
             return None
         text = self._analogy.copy_text(self._source, node, splices)
@@ -97,6 +97,8 @@ class Definitions:
         if len(old) != len(new):
             return False
         for one, two in zip(old, new):
+            if one.kind == two.kind and is_fallback(one) and is_fallback(two):
+                continue
             if one.kind != two.kind or one.kind not in ("import", "assign"):
                 return False
             if one.kind == "import":
@@ -106,7 +108,7 @@ class Definitions:
                 continue
             wanted = self._counterpart(one.node.value)  # type: ignore[attr-defined]
             found = two.node.value  # type: ignore[attr-defined]
-            if wanted is None or ast.dump(_last(wanted)) != ast.dump(_last(found)):
+            if wanted is None or ast.dump(last_term(wanted)) != ast.dump(last_term(found)):
                 return False
         return True
 
@@ -135,21 +137,79 @@ class Definitions:
         clash = self.clash(old)
         if clash:
             raise SourceError(clash, self._source.name, self.lookup(new)[0].line, "conflict")
-        if new in self._done or self.lookup(new):
+        if new in self._done:
+            return
+        if self.lookup(new):
+            self._check_as_sure(new, old)
             return
         self._done.add(new)
         origin = self.lookup(old)
         if not origin:
             raise SourceError(f"{old}, which {new} is to be made like, is not bound in this file", self._source.name)
+        self._check_not_set_elsewhere(old)
         for binding in origin:
-            if isinstance(binding.node, ast.ImportFrom) and binding.alias is not None:
-                self._copy_import(binding.node, binding.alias, new)
-            elif binding.kind == "assign":
-                self._copy_assignment(binding.node)  # type: ignore[arg-type]
-            else:
-                raise SourceError(
-                    f"{old} is bound here in a way that cannot be copied for {new}", self._source.name, binding.line
-                )
+            self._copy(binding, new, any(self._is_about_old(other) for other in origin))
+
+    def _check_as_sure(self, new: str, old: str) -> None:
+        reason, line = why_not_bound(self._scopes, new, self._statement)
+        if reason and not why_not_bound(self._scopes, old, self._statement)[0]:
+            raise SourceError(f"{new} {reason}", self._source.name, line or self._statement.lineno, "conflict")
+
+    def _check_not_set_elsewhere(self, old: str) -> None:
+        for node in ast.walk(self._source.tree):
+            if isinstance(node, FUNCTIONS) and any(
+                isinstance(part, ast.Global) and old in part.names for part in ast.walk(node)
+            ):
+                raise SourceError(f"{node.name} sets {old} too, as a global", self._source.name, node.lineno)
+
+    def _is_about_old(self, binding: Binding) -> bool:
+        """Say whether a binding has something in it that differs for the new name."""
+        if binding.kind == "assign":
+            return bool(self._replacements(binding.node.value))  # type: ignore[attr-defined]
+        return isinstance(binding.node, ast.ImportFrom)
+
+    def _copy(self, binding: Binding, new: str, about_old: bool) -> None:
+        """Copy one binding for the new name.
+
+        :param about_old: whether this or another binding of the same name differs for the new one; then one that
+            only says no, in the other branch, goes for both.
+        """
+        if isinstance(binding.node, ast.ImportFrom) and binding.alias is not None:
+            self._copy_import(binding.node, binding.alias, new)
+        elif about_old and is_fallback(binding):
+            self._copy_fallback(binding.node, new)  # type: ignore[arg-type]
+        elif binding.kind == "assign":
+            self._copy_assignment(binding.node)  # type: ignore[arg-type]
+        else:
+            old = next(name for found in self._bindings for name, items in found.items() if binding in items)
+            raise SourceError(
+                f"{old} is bound here in a way that cannot be copied for {new}", self._source.name, binding.line
+            )
+
+    def _copy_fallback(self, statement: ast.stmt, new: str) -> None:
+        source = self._source
+        start, end = source.start(statement), source.end(statement)
+        if isinstance(statement, ast.FunctionDef):
+            at = source.text.index(statement.name, start + len("def"))
+            old, at = statement.name, at - start
+        else:
+            target: Any = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target  # type: ignore[attr-defined]
+            old, at = target.id, source.start(target) - start
+        self._insert_after(statement, apply_splices(source.text[start:end], [Splice(at, old, new)]))
+        copied = self._analogy.transform(statement, {})
+        if isinstance(copied, ast.FunctionDef):
+            copied.name = new
+        self._added.append((statement, copied))
+
+    def _insert_after(self, statement: ast.stmt, text: str) -> None:
+        """Put a statement after another one: on its own line or, where others follow on that one's, behind it."""
+        source = self._source
+        start, end = source.start(statement), source.end(statement)
+        indent = source.indent(start)
+        if indent is None or not only_comment_follows(source, end):
+            self.splices.append(insertion(end, f"; {text}"))
+        else:
+            self.splices.append(insertion(source.line_end(end), f"{source.newline(start, end)}{indent}{text}"))
 
     def _copy_assignment(self, statement: ast.stmt) -> None:
         source = self._source
@@ -170,13 +230,7 @@ class Definitions:
         head = Splice(source.start(target), target.id, self._analogy.name(target.id))
         start, end = source.start(statement), source.end(statement)
         splices = [splice._replace(start=splice.start - start) for splice in [head, *inner]]
-        text = apply_splices(source.text[start:end], splices)
-        indent = source.indent(start)
-        line_end = source.line_end(end)
-        if indent is None or not only_comment_follows(source, end):
-            self.splices.append(insertion(end, f"; {text}"))
-        else:
-            self.splices.append(insertion(line_end, f"{source.newline(start, end)}{indent}{text}"))
+        self._insert_after(statement, apply_splices(source.text[start:end], splices))
         self._added.append((statement, self._analogy.transform(statement, self._renamed_imports(value))))
 
     def _renamed_imports(self, node: ast.expr) -> dict[str, str]:
@@ -199,6 +253,7 @@ class Definitions:
             if isinstance(part, ast.Name) and part.id in renamed
         ]
         if aliases:
+            self._analogy.check_rest(self._source, node, {splice.start for splice in aliases})
             return sorted(aliases)
         return self._analogy.replacements(self._source, node)
 
@@ -213,10 +268,11 @@ class Definitions:
             raise SourceError(f"{alias.name} as {alias.asname} has no {self._analogy.old} to change", *where)
         if self._modules.source(dotted) is None:
             raise SourceError(f"{dotted}, which would have to provide {wanted}, is not found under the root", *where)
-        if not self._modules.provides(dotted, wanted):
-            raise SourceError(f"{wanted} does not exist in {self._modules.describe(dotted)}", *where)
+        if not self._modules.provides(dotted, wanted, alias.name):
+            conditional = " for sure, or not for an importer" if self._modules.mentions(dotted, wanted) else ""
+            raise SourceError(f"{wanted} does not exist in {self._modules.describe(dotted)}{conditional}", *where)
         text = wanted if wanted == new else f"{wanted} as {new}"
-        start, end, inside = _find_alias(self._source, statement, alias)
+        start, end, inside = find_alias(self._source, statement, alias)
         newline = self._source.newline(start, end)
         if inside:
             end, comma = element_end(self._source.text, end, ")")
@@ -259,44 +315,4 @@ class Definitions:
     def change(self, expected: ast.Module) -> None:
         """Make the additions in a fresh tree of the same text."""
         for statement, added in self._added:
-            _add(expected, statement, added)
-
-
-def _last(node: ast.expr) -> ast.expr:
-    return node.values[-1] if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And) else node
-
-
-def _find_alias(source: SourceText, statement: ast.ImportFrom, alias: ast.alias) -> tuple[int, int, bool]:
-    """Return (start, end) of an imported name, `as` part included, and whether parentheses surround the list."""
-    text, at = source.text, source.start(statement)
-    while True:
-        at = skip_blank(text, at)
-        word = WORD.match(text, at)
-        at = word.end() if word else at + 1
-        if word and word.group() == "import":
-            break
-    at = skip_blank(text, at)
-    inside = text[at] == "("
-    at += inside
-    for candidate in statement.names:
-        at = start = skip_blank(text, at)
-        end = start
-        for name in (candidate.name, "as", candidate.asname) if candidate.asname else (candidate.name,):
-            at = skip_blank(text, at)
-            if not text.startswith(name or "", at):
-                raise SourceError("the list of imported names was not understood", source.name, statement.lineno)
-            at = end = at + len(name or "")
-        if candidate is alias:
-            return start, end, inside
-        at = skip_blank(text, at) + 1
-    raise LookupError("an alias of another statement")
-
-
-def _add(expected: ast.Module, statement: ast.stmt, added: Added) -> None:
-    same, parent = twin(expected, statement)
-    if not isinstance(added, ast.stmt):
-        same.names.insert(added[0] + 1, added[1])
-        return
-    for _field, value in ast.iter_fields(parent):
-        if isinstance(value, list) and any(item is same for item in value):
-            value.insert(value.index(same) + 1, added)
+            add_to(expected, statement, added)

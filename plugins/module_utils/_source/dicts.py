@@ -7,30 +7,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from . import shadow
 from .errors import SourceError, SpecError
-from .names import (
-    BUILTINS,
-    FUNCTIONS,
-    Bindings,
-    Function,
-    Scope,
-    Unknown,
-    bindings,
-    children_on,
-    constant,
-    same_value,
-    statements,
-    used_names,
-)
+from .names import BUILTINS, FUNCTIONS, Bindings, Scope, Unknown, constant, known_bindings, same_value, statements
 from .prove import twin
+from .scopes import names_by_place, why_not_bound
 from .spec import DictEntry, entry_parts, expression
 from .text import SourceText, Splice, element_end, insert_element, insertion, skip_blank
-
-MUTATORS = {"update", "pop", "clear", "setdefault", "popitem", "__setitem__", "__delitem__"}
 
 
 @dataclass
@@ -83,10 +70,7 @@ def _find(
 
 def module_bindings(source: SourceText) -> Bindings:
     """Return the bindings of a module, found once."""
-    if "bindings" not in source.memo:
-        source.memo["bindings"] = bindings(source.tree)
-    found: Bindings = source.memo["bindings"]
-    return found
+    return known_bindings(source.tree)
 
 
 def _lookup(target: DictTarget) -> Any:
@@ -110,8 +94,8 @@ def _entries(target: DictTarget, key: ast.expr) -> tuple[ast.Dict, list[int], li
     source, node = target.source, target.node
     where = (source.name, target.line)
     if not isinstance(node, ast.Dict):
-        kind = {"Call": "built by a call", "DictComp": "built by a comprehension"}.get(type(node).__name__)
-        raise SourceError(f"{target.qualified} is {kind or 'no dict literal'}, not a dict literal", *where)
+        kind = {"Call": "built by a call, ", "DictComp": "built by a comprehension, "}.get(type(node).__name__, "")
+        raise SourceError(f"{target.qualified} is {kind}not a dict literal", *where)
     if any(item is None for item in node.keys):
         raise SourceError(f"{target.qualified} unpacks another mapping, which may hold the key", *where)
     lookup = _lookup(target)
@@ -160,7 +144,12 @@ def state(target: DictTarget, what: DictEntry) -> tuple[str, str]:
         return "conflict", f"{source.name}:{line} has the key {what.key} already, with another meaning: {text}"
     kinds = {type(value) for value in values if value is not Unknown}
     wanted_key = _value(key, _lookup(target))
-    if kinds and Unknown not in values and wanted_key is not Unknown and type(wanted_key) not in kinds:
+    unknown = [item for item, value in zip(node.keys, values) if value is Unknown and item is not None]
+    if unknown and wanted_key is not Unknown:
+        line = unknown[0].lineno
+        text = f"{target.qualified} has the key {source.segment(unknown[0])}, whose value the source does not tell"
+        raise SourceError(f"{text}; it may be {what.key}", source.name, line, "conflict")
+    if kinds and not unknown and wanted_key is not Unknown and type(wanted_key) not in kinds:
         names = " and ".join(sorted(kind.__name__ for kind in kinds))
         raise SourceError(
             f"{target.qualified} has keys of type {names}, the key {what.key} is {type(wanted_key).__name__}",
@@ -213,7 +202,7 @@ def plan(target: DictTarget, what: DictEntry, expected: ast.Module) -> list[Spli
         raise TypeError("only a dict literal can be planned for")
     wanted, text = _wanted(target, what, node)
     _check_names(target, what, wanted)
-    check_shadow(source, target, what)
+    shadow.check(source, target, _other_key(target, what))
     newline = source.newline(source.start(node), source.end(node))
     same, _parent = twin(expected, node)
     same.keys.append(expression(what.key, "key"))
@@ -237,84 +226,37 @@ def _first_entry(source: SourceText, node: ast.Dict, entry: str, newline: str) -
 
 
 def _check_names(target: DictTarget, what: DictEntry, wanted: ast.expr) -> None:
-    """Check that every name in key and value is bound before the dict.
+    """Check that every name in key and value has a value where the dict is made.
 
-    :raises SourceError: one is not.
+    What an entry `like` names is in that dict already.
+
+    :raises SourceError: one may have none.
     """
-    needed = used_names(wanted) | used_names(expression(what.key, "key"))
-    for name in sorted(needed - BUILTINS):
-        bound = list(module_bindings(target.source).get(name, []))
-        for scope in target.scopes[1:]:
-            bound += bindings(scope).get(name, [])
-        if not any(binding.line < target.line or isinstance(target.scopes[-1], FUNCTIONS) for binding in bound):
-            what_is_wrong = f"is defined only later, in line {bound[0].line}" if bound else "is not defined there"
-            raise SourceError(f"the value names {name}, which {what_is_wrong}", target.source.name, target.line)
+    parts = [expression(what.key, "key"), *([wanted] if what.value is not None else [])]
+    for part in parts:
+        for nested, names in enumerate(names_by_place(part)):
+            for name in sorted(names - BUILTINS):
+                reason, _line = why_not_bound(target.scopes, name, target.statement, bool(nested))
+                if reason:
+                    raise SourceError(f"the value names {name}, which {reason}", target.source.name, target.line)
 
 
-def check_shadow(source: SourceText, target: DictTarget, what: DictEntry) -> None:
-    """Check that no statement of a file changes this dict in a way that could undo the edit.
+def check_other(source: SourceText, target: DictTarget, what: DictEntry) -> None:
+    """Check that another file does not change this dict.
 
-    :raises SourceError: one may.
+    :raises SourceError: it may.
     """
-    scope = target.scopes[-1]
-    inside = isinstance(scope, FUNCTIONS) and source is target.source
-    for node, functions in _walk(scope if inside else source.tree, source.lines_with(target.name)):
-        for dict_node, text in _changes(node, target, what):
-            if isinstance(dict_node, ast.Name) and any(target.name in _own_names(function) for function in functions):
-                continue
-            if isinstance(dict_node, ast.Name) and isinstance(scope, ast.ClassDef) and functions:
-                continue
-            raise SourceError(
-                f"{text} changes {target.qualified} ({target.source.name}:{target.line}) and may undo the edit",
-                source.name,
-                getattr(node, "lineno", target.line),
-                "conflict",
-            )
+    shadow.check_other(source, target, _other_key(target, what))
 
 
-def _walk(scope: ast.AST, lines: Sequence[int]) -> Iterator[tuple[ast.AST, tuple[Function, ...]]]:
-    """Yield (node, the functions around it inside `scope`) for the nodes on some lines."""
-    todo: list[tuple[ast.AST, tuple[Function, ...]]] = [(child, ()) for child in children_on(scope, lines)]
-    while todo:
-        node, functions = todo.pop()
-        yield node, functions
-        inner = (*functions, node) if isinstance(node, FUNCTIONS) else functions
-        todo += [(child, inner) for child in children_on(node, lines)]
-
-
-def _own_names(function: Function) -> set[str]:
-    """Return the names that are the function's own."""
-    declared = {
-        name for node in ast.walk(function) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names
-    }
-    return set(bindings(function)) - declared
-
-
-def _changes(node: ast.AST, target: DictTarget, what: DictEntry) -> Iterator[tuple[ast.AST, str]]:
-    """Yield (expression for the dict, text) for each way in which a node changes it."""
-    name = target.name
-    if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load) and _is_it(node.value, target):
-        if not _other_key(node.slice, target, what):
-            yield node.value, f"{ast.unparse(node)} = …"
-    elif isinstance(node, ast.AugAssign) and _is_it(node.target, target):
-        yield node.target, f"{name} {'|' if isinstance(node.op, ast.BitOr) else 'operator '}= …"
-    elif isinstance(node, ast.Delete):
-        yield from ((item, f"del {name}") for item in node.targets if _is_it(item, target))
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
-        yield from ((item, f"{name}.{node.func.attr}(…)") for item in [node.func.value] if _is_it(item, target))
-
-
-def _is_it(node: ast.AST, target: DictTarget) -> bool:
-    if isinstance(node, ast.Name):
-        return node.id == target.name
-    # an attribute of that name is the dict of a class, or of an imported module
-    return isinstance(node, ast.Attribute) and node.attr == target.name and not isinstance(target.scopes[-1], FUNCTIONS)
-
-
-def _other_key(index: ast.expr, target: DictTarget, what: DictEntry) -> bool:
+def _other_key(target: DictTarget, what: DictEntry) -> shadow.Other:
     lookup = _lookup(target)
-    one, two = _value(index, lookup), _value(expression(what.key, "key"), lookup)
-    return one is not Unknown and two is not Unknown and one != two
+
+    def other(index: ast.expr) -> bool:
+        one, two = _value(index, lookup), _value(expression(what.key, "key"), lookup)
+        return one is not Unknown and two is not Unknown and bool(one != two)
+
+    return other
 
 
-__all__ = ["DictTarget", "SpecError", "check_shadow", "find", "plan", "state"]
+__all__ = ["DictTarget", "SpecError", "check_other", "find", "plan", "state"]

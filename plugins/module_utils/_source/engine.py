@@ -10,6 +10,7 @@ import ast
 import contextlib
 import difflib
 import glob
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Optional, cast
@@ -89,6 +90,8 @@ def run(root: str, edits: Sequence[Edit], check: bool = False) -> Report:
             _Run(tree, edits, check, report).go()
     except SourceError as exc:
         report.failed = report.failed or str(exc)
+    except RecursionError:
+        report.failed = report.failed or f"the source below {root} is nested too deeply to be edited"
     except OSError as exc:
         report.failed = report.failed or f"{exc.strerror or exc}: {exc.filename or root}"
     if report.failed:
@@ -212,7 +215,7 @@ class _Run:
             result.before = result.after = current.text[start:end]
         elif mine and mine[1].splices:
             place = mine[1].splices[0].start
-            result.line = self.base(mine[0]).line_of(place)
+            result.file, result.line = mine[0], self.base(mine[0]).line_of(place)
         if found.file in self.strange and found.state in ("upstream", "conflict", "absent"):
             note = "the file has changed since we last wrote it, so what stands there counts as not ours"
             result.message = f"{result.message}; {note}" if result.message else note
@@ -313,7 +316,7 @@ class _Run:
             if before != source.raw:
                 check_writable(self.tree, name)
                 changes[name] = Change(before, source.raw)
-                self.report.diff.append(_diff(name, self.tree.read(name).text, source.text))
+                self.report.diff.append(_diff(self.tree.read(name), source))
         renewed = record.to_data() != self.record.to_data()
         if (changes or renewed) and not self.check:
             commit(self.tree, changes, record)
@@ -368,9 +371,10 @@ def range_of(target: Target) -> tuple[int, int]:
     return source.line_start(source.start(target.node)), source.line_end(source.end(target.node))
 
 
-def _diff(name: str, before: str, after: str) -> dict[str, str]:
-    lines = difflib.unified_diff(
-        before.splitlines(keepends=True), after.splitlines(keepends=True), f"{name} (before)", f"{name} (after)"
-    )
+def _diff(before: SourceText, after: SourceText) -> dict[str, str]:
+    """Return a unified diff. Its lines end at line feeds and nothing else, as those of patch(1) do."""
+    sides = [("\ufeff" if side.bom else "") + side.text for side in (before, after)]
+    one, two = (re.findall(r"[^\n]*\n|[^\n]+", side) for side in sides)
+    lines = difflib.unified_diff(one, two, f"{before.name} (before)", f"{before.name} (after)")
     text = "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
     return {"prepared": text}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from .analogy import Analogy
 from .errors import SourceError
-from .names import FUNCTIONS, Function
+from .names import FUNCTIONS, Function, Scope
 from .prove import twin
 from .spec import Gate, expression
 from .text import SourceText, Splice, close_parens, insertion, only_comment_follows, skip_blank
@@ -29,7 +29,7 @@ class GateTarget:
 
     source: SourceText
     qualified: str
-    scopes: tuple[ast.AST, ...]
+    scopes: tuple[Scope, ...]
     node: ast.expr
 
     @property
@@ -61,13 +61,13 @@ def functions(source: SourceText, what: Gate) -> list[Function]:
 
 
 def _scopes(
-    node: ast.AST, scopes: tuple[ast.AST, ...], prefix: str, wanted: tuple[str, ...]
-) -> Iterator[tuple[tuple[ast.AST, ...], str]]:
+    node: ast.AST, scopes: tuple[Scope, ...], prefix: str, wanted: tuple[str, ...]
+) -> Iterator[tuple[tuple[Scope, ...], str]]:
     """Yield (scope chain, qualified name) of each wanted function; of every scope where none is named."""
     if not wanted:
         yield scopes, prefix.rstrip(".")
     for child in _own_children(node):
-        qualified = prefix + child.name  # type: ignore[attr-defined]
+        qualified = prefix + child.name
         inner = (*scopes, child)
         if wanted and isinstance(child, FUNCTIONS) and _named(qualified, wanted):
             yield inner, qualified
@@ -79,7 +79,7 @@ def _named(qualified: str, wanted: tuple[str, ...]) -> bool:
     return any(qualified == name or qualified.endswith("." + name) for name in wanted)
 
 
-def _own_children(node: ast.AST) -> Iterator[ast.AST]:
+def _own_children(node: ast.AST) -> Iterator[Function | ast.ClassDef]:
     """Yield the functions and classes directly in a scope, in compound statements too."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, (*FUNCTIONS, ast.ClassDef)):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable, Protocol
 
 from . import dicts
 from .errors import SourceError
-from .names import nodes_on
+from .names import FUNCTIONS
 from .spec import DictEntry, Edit
 from .text import SourceText, Splice
 from .tree import Tree
@@ -72,6 +72,8 @@ class Locator:
             return self._gates().locate(edit, edit.what)
         except SourceError as exc:
             return Found(exc.state, str(exc), file=exc.file, line=exc.line, fatal=True)
+        except RecursionError:
+            return Found("not_found", "the source is nested too deeply to be looked through", fatal=True)
 
     def sources(self, within: Sequence[str], needles: Sequence[Sequence[str]]) -> tuple[int, list[SourceText]]:
         """Return how many files match, and those that hold one of each group of needles."""
@@ -112,7 +114,7 @@ class Locator:
 
     def _dict(self, edit: Edit, what: DictEntry) -> Found:
         looked, sources = self.sources(what.within, [[name.rpartition(".")[2] for name in what.name]])
-        targets = [target for source in sources for target in dicts.find(source, what)]
+        targets = [target for source in sources for target in self.within_depth(source, dicts.find, what)]
         fit = [target for target in targets if isinstance(target.node, ast.Dict)]
         if not fit and targets:
             dicts.state(targets[0], what)
@@ -121,23 +123,47 @@ class Locator:
         if len(fit) > 1:
             return self.ambiguous(fit)
         target = fit[0]
-        for other in targets:
-            if other is not target and other.slot == target.slot and other.source is target.source:
-                raise SourceError(f"{target.qualified} is assigned again here", other.source.name, other.line)
+        again = [other for other in targets if other is not target]
+        for other in again:
+            if other.slot == target.slot and other.source is target.source:
+                raise SourceError(
+                    f"{target.qualified} is assigned again here", other.source.name, other.line, "conflict"
+                )
+        # a function's own variable of that name is another thing; what a call built elsewhere may be the one meant
+        meant = [other for other in again if not isinstance(other.scopes[-1], FUNCTIONS)]
+        if meant:
+            return self.ambiguous([target, *meant])
+        self.check_made_once(target.source, target.scopes)
         state, message = dicts.state(target, what)
         if state == "absent" and edit.state == "present":
-            self._check_others(target, what, sources)
+            for source in sources:
+                if source is not target.source:
+                    dicts.check_other(source, target, what)
         return Found(state, message, target, target.source.name, target.line)
 
-    def _check_others(self, target: dicts.DictTarget, what: DictEntry, sources: Sequence[SourceText]) -> None:
-        """Look for changes of a module's dict in the other files that import it."""
-        for source in sources:
-            imported = any(
-                isinstance(node, ast.ImportFrom) and any(alias.name == target.name for alias in node.names)
-                for node, _parent in nodes_on(source.tree, source.lines_with(target.name))
-            )
-            if source is not target.source and imported:
-                dicts.check_shadow(source, target, what)
+    def within_depth(self, source: SourceText, find: Callable[[SourceText, Any], list[Any]], what: Any) -> list[Any]:
+        """Return what `find` finds in a file.
+
+        :raises SourceError: the file is nested too deeply to be looked through.
+        """
+        try:
+            return find(source, what)
+        except RecursionError as exc:
+            raise SourceError("is nested too deeply to be looked through", source.name, 1) from exc
+
+    def check_made_once(self, source: SourceText, scopes: Sequence[ast.AST]) -> None:
+        """Check that no function or class around a place is defined again after it, which makes the first one dead.
+
+        :raises SourceError: one is.
+        """
+        for outer, inner in zip(scopes, scopes[1:]):
+            for block in _blocks(outer):
+                later = block[block.index(inner) + 1 :] if inner in block else []
+                for other in later:
+                    plain = isinstance(other, (*FUNCTIONS, ast.ClassDef)) and not other.decorator_list
+                    if plain and getattr(other, "name", "") == getattr(inner, "name", None):
+                        text = f"{inner.name} is defined again here, so the one in line {inner.lineno} counts no more"  # type: ignore[attr-defined]
+                        raise SourceError(text, source.name, getattr(other, "lineno", 1), "conflict")
 
     def ambiguous(self, targets: Sequence[Target]) -> Found:
         """Return that there are several places."""
@@ -160,3 +186,17 @@ class Locator:
         if isinstance(edit.what, DictEntry):
             return dicts.plan(target, edit.what, expected), expected
         return self._gates().plan(target, edit.what, expected), expected
+
+
+def _blocks(scope: ast.AST) -> list[list[Any]]:
+    """Return the lists of statements of a scope, those of compound statements too."""
+    found, todo = [], [scope]
+    while todo:
+        node = todo.pop()
+        for _field, value in ast.iter_fields(node):
+            if not isinstance(value, list) or not value or isinstance(value[0], ast.expr):
+                continue
+            if isinstance(value[0], ast.stmt):
+                found.append(value)
+            todo += [item for item in value if not isinstance(item, (*FUNCTIONS, ast.ClassDef))]
+    return found

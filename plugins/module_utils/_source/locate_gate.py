@@ -34,13 +34,14 @@ class GateLocator:
         words = [[word] for term in what.all_of for word in WORD.findall(term)]
         names = [name.rpartition(".")[2] for name in what.function]
         looked, sources = self._locator.sources(what.within, [*words, names])
-        targets = [target for source in sources for target in gates.find(source, what)]
+        targets = [target for source in sources for target in self._locator.within_depth(source, gates.find, what)]
         if not targets:
             return self._no_gate(edit, what, looked, sources)
         if len(targets) > 1:
             return self._locator.ambiguous(targets)
         target = targets[0]
         file, line = target.source.name, target.line
+        self._locator.check_made_once(target.source, target.scopes)
         definitions = self._definitions(target, what)
         like = expression(what.like, "like")
         olds = sorted({part.id for part in ast.walk(like) if isinstance(part, ast.Name)})
@@ -67,7 +68,7 @@ class GateLocator:
         return found
 
     def _definitions(self, target: gates.GateTarget, what: Gate) -> Definitions:
-        return Definitions(target.source, target.scopes, gates.analogy(what), self._modules, self._prefix)
+        return Definitions(target.source, target.scopes, target.node, gates.analogy(what), self._modules, self._prefix)
 
     def plan(self, target: gates.GateTarget, what: Gate, expected: ast.Module) -> list[Splice]:
         """Return the splices that add the term and what it needs, and change `expected` in the same way.

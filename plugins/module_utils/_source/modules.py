@@ -11,6 +11,7 @@ import os
 from typing import Callable, Optional
 
 from .names import bindings
+from .scopes import MAYBE, NO, bound_at_end
 from .text import SourceText
 
 Read = Callable[[str], Optional[SourceText]]
@@ -42,8 +43,12 @@ class Modules:
                 return found
         return None
 
-    def provides(self, dotted: str, name: str, seen: set[str] | None = None) -> bool:
-        """Say whether `from dotted import name` works, as far as the source tells."""
+    def provides(self, dotted: str, name: str, like: str = "", seen: set[str] | None = None) -> bool:
+        """Say whether `from dotted import name` works, as far as the source tells.
+
+        :param like: a name that is imported from there already: where the module has that only under a condition,
+            the same will do for this one.
+        """
         seen = set() if seen is None else seen
         if (dotted in seen) or len(seen) > 200:
             return False
@@ -51,11 +56,26 @@ class Modules:
         source = self.source(dotted)
         if source is None:
             return False
-        if name in bindings(source.tree) or self._read(f"{dotted.replace('.', '/')}/{name}.py") is not None:
+        if name in bindings(source.tree):
+            state = bound_at_end(source.tree, name)
+            if state not in (NO, MAYBE) or (state == MAYBE and bound_at_end(source.tree, like) == MAYBE):
+                return True
+        elif self._read(f"{dotted.replace('.', '/')}/{name}.py") is not None:
             return True
-        if any(star for star in self.stars(source) if self.provides(star, name, seen)) and name[:1] != "_":
-            return True
+        for star in self.stars(source):
+            if self._exports(star, name) and self.provides(star, name, like, seen):
+                return True
         return "__getattr__" in bindings(source.tree) and self.mentions(dotted, name)
+
+    def _exports(self, dotted: str, name: str) -> bool:
+        """Say whether `from dotted import *` brings a name: what `__all__` lists or, without one, all but _names."""
+        source = self.source(dotted)
+        lists = bindings(source.tree).get("__all__", []) if source else []
+        if source is None or not lists:
+            return name[:1] != "_"
+        # all that is ever put into the list, `__all__ += […]` and `__all__.extend([…])` included
+        parts = [node for node in source.tree.body if "__all__" in ast.unparse(node)]
+        return any(isinstance(node, ast.Constant) and node.value == name for part in parts for node in ast.walk(part))
 
     def stars(self, source: SourceText) -> list[str]:
         """Return the modules that a file imports everything from."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import bisect
 import builtins
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any, Callable, NamedTuple, Union
 
@@ -77,9 +78,10 @@ def bindings(scope: Scope) -> Bindings:
     return found
 
 
-def global_writes(tree: ast.Module) -> dict[str, int]:
-    """Return the names that functions declare global, with a line of each."""
-    return {name: node.lineno for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
+@functools.lru_cache(maxsize=64)
+def known_bindings(scope: Scope) -> Bindings:
+    """Return the bindings of a scope whose tree does not change any more, found once. Treat them as read-only."""
+    return bindings(scope)
 
 
 def used_names(node: ast.AST) -> set[str]:
@@ -96,20 +98,22 @@ def used_names(node: ast.AST) -> set[str]:
 
 def statements(scope: ast.AST) -> Iterator[ast.stmt]:
     """Yield the statements of a scope in text order, into compound ones, not into functions and classes."""
-    for name in ("body", "orelse", "handlers", "cases", "finalbody"):
-        if name == "handlers":
-            for handler in getattr(scope, name, []):
-                yield from statements(handler)
-            continue
-        if name == "cases":
-            for case in getattr(scope, name, []):
-                yield from statements(case)
-            continue
-        body = getattr(scope, name, [])
-        for statement in body if isinstance(body, list) else []:
-            yield statement
-            if not isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
-                yield from statements(statement)
+    todo = _parts(scope)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.stmt):
+            yield node
+        if not isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            todo += _parts(node)
+
+
+def _parts(node: ast.AST) -> list[ast.AST]:
+    """Return the statements, handlers and cases of a node, the last one first."""
+    found: list[ast.AST] = []
+    for name in ("body", "handlers", "cases", "orelse", "finalbody"):
+        body = getattr(node, name, [])
+        found += body if isinstance(body, list) else []
+    return found[::-1]
 
 
 def children_on(node: ast.AST, lines: Sequence[int]) -> Iterator[ast.AST]:

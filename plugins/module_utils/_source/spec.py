@@ -135,7 +135,7 @@ def _edit(raw: Mapping[str, Any], number: int, on_conflict: str) -> Edit:
         state=_choice(raw, "state", ("present", "absent"), "present", where),
         reason=str(raw.get("reason") or ""),
         on_conflict=_choice(raw, "on_conflict", ("fail", "keep"), on_conflict, where),
-        optional=bool(raw.get("optional") or False),
+        optional=_flag(raw, "optional", where),
         since=str(raw.get("since") or ""),
     )
 
@@ -192,6 +192,13 @@ def _choice(raw: Mapping[str, Any], option: str, choices: Sequence[str], default
     if value not in choices:
         raise SpecError(f"{where}: {option} is {value!r}, has to be one of {', '.join(choices)}")
     return str(value)
+
+
+def _flag(raw: Mapping[str, Any], option: str, where: str) -> bool:
+    value = raw.get(option)
+    if value is not None and not isinstance(value, bool):
+        raise SpecError(f"{where}: {option} is {value!r}, has to be true or false")
+    return bool(value)
 
 
 def _text(raw: Mapping[str, Any], option: str) -> str | None:

@@ -13,7 +13,7 @@ import re
 import tokenize
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .errors import SourceError, SplicesLost
 
@@ -91,8 +91,6 @@ class SourceText:
             raise SourceError(f"its encoding {self.encoding} does not give the same bytes back", name, 1)
         self._starts = [0] + [match.end() for match in NEWLINE.finditer(self.text)]
         self._tree: ast.Module | None = None
-        # what others find out about this text
-        self.memo: dict[str, Any] = {}
 
     def with_text(self, text: str) -> SourceText:
         """Return the same file with other text, in the same encoding and with the same BOM.

@@ -76,7 +76,7 @@ class Tree:
         found: dict[str, str] = {}
         for pattern in within or ("**/*.py",):
             parts = [part for part in pattern.split("/") if part != "."]
-            if pattern.startswith("/") or ".." in parts or not all(parts):
+            if pattern.startswith("/") or ".." in parts or not parts or not all(parts):
                 raise SpecError(f"within: {pattern!r} leaves the root or is no pattern; it is relative to the root")
             for name in self._match(self.folder, parts, ""):
                 real = self._real(name)

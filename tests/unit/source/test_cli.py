@@ -106,3 +106,19 @@ def test_errors(
 def test_missing_patch_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path), str(tmp_path / "none.yml")]) == 2
     assert "cannot read" in capsys.readouterr().err
+
+
+def test_patch_set_that_is_no_text_or_holds_no_mappings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, {**FILES, "set.yml": b"\xff\xfe"})
+    assert call(tmp_path) == 2 and "is no UTF-8 text" in capsys.readouterr().err
+    write(tmp_path, {"set.yml": "edits: [x]"})
+    assert call(tmp_path, "--state", "absent") == 2 and "edit 1 is no mapping" in capsys.readouterr().err
+    write(tmp_path, {"set.yml": FILES["set.yml"] + "    optional: 'false'\n"})
+    assert call(tmp_path) == 2 and "optional is 'false', has to be true or false" in capsys.readouterr().err
+
+
+def test_followed_link_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, dict(FILES))
+    (tmp_path / "root/a.py").rename(tmp_path / "root/real")
+    (tmp_path / "root/a.py").symlink_to("real")
+    assert call(tmp_path) == 0 and "real (followed the link a.py): sha256 " in capsys.readouterr().out

@@ -157,7 +157,7 @@ def dict_names(source: SourceText) -> list[str]:
 def add_key(source: SourceText, name: str) -> str:
     """Add a key to a dict and take it back; return "done" or why that was refused."""
     why = ""
-    for key in ("'llmfleet'", "987654321", "(98, 76)", "987.25", "b'llmfleet'"):
+    for key in ("'llmfleet'", "987654321", "(98, 76)", "987.25", "b'llmfleet'", "int.llmfleet"):
         what = DictEntry((name,), (), key, "[1, 2]", None)
         (target,) = (target for target in dicts.find(source, what) if isinstance(target.node, ast.Dict))
         try:
@@ -166,7 +166,8 @@ def add_key(source: SourceText, name: str) -> str:
             splices = dicts.plan(target, what, expected)
         except SourceError as exc:
             why = exc.reason
-            if "keys of type" in why:
+            # beside keys of unknown value only one of unknown value can go
+            if "keys of type" in why or "does not tell" in why:
                 continue
             break
         there_and_back(source, splices, expected)

@@ -189,3 +189,26 @@ def test_one_run_at_a_time(tmp_path: Path) -> None:
 def test_broken_journal(tmp_path: Path) -> None:
     root = write(tmp_path, {**FILES, ".python_source.journal.json": "{"})
     assert "the journal" in do(root, *EDITS).failed
+
+
+JOURNALS = ["[]", "null", "1", '"a"', "{}", '{"files": {}}', '{"files": []}', '{"files": {"a.py": {}}, "record": {}}']
+EMPTY = '"record": {"version": 1, "files": {}}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *JOURNALS,
+        '{"files": [], RECORD}',
+        '{"files": {"a.py": {}}, RECORD}',
+        '{"files": {"a.py": {"before": "a", "after": "b", "old": "?"}}, RECORD}',
+        '{"files": {"a.py": {"before": 1, "after": "b", "old": ""}}, RECORD}',
+    ],
+)
+def test_journal_that_is_not_as_we_write_it(tmp_path: Path, text: str) -> None:
+    root = write(tmp_path, {"a.py": "NAME = {9: 1}\n", ".python_source.journal.json": text.replace("RECORD", EMPTY)})
+    before = read_all(root)
+    for check in (True, False):
+        report = do(root, dict_edit(), check=check)
+        assert "journal" in report.failed and "restore or remove it" in report.failed
+    assert read_all(root) == before

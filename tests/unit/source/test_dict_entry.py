@@ -62,7 +62,10 @@ PLACES = {
         '"""NAME = {}"""\nfrom __future__ import annotations\nNAME = {9: 1, 12: []}\n',
     ),
     "braces in strings": ("NAME = {9: '}', 10: '''\n}'''}\n", "NAME = {9: '}', 10: '''\n}''', 12: []}\n"),
-    "unknown keys": ("NAME = {A.B: 1, f(): 2}\n", "NAME = {A.B: 1, f(): 2, 12: []}\n"),
+    "keys that are expressions": (
+        "B = 3\nNAME = {B * 3: 1, -(1 + 1): 2}\n",
+        "B = 3\nNAME = {B * 3: 1, -(1 + 1): 2, 12: []}\n",
+    ),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -31,6 +32,45 @@ def test_encoding_is_kept(tmp_path: Path, raw: bytes) -> None:
     assert b"12: []" in after
     new = b"    12: [],\r\n" if b"\r\n" in raw else b", 12: []"
     assert after.replace(new, b"", 1) == raw
+
+
+DIFFS = {
+    "plain": b"x = 1\nNAME = {\n    9: 1,\n}\ny = 2\n",
+    "no newline at the end": b"x = 1\nNAME = {9: 1}",
+    "CRLF": b"x = 1\r\nNAME = {\r\n    9: 1,\r\n}\r\n",
+    "CR": b"x = 1\rNAME = {\r    9: 1,\r}\r",
+    "form feed": b"x = 1\n\x0c\ny = 2\x0c\nNAME = {\n    9: 1,\x0c\n    10: 2,\n}\n\x0cz = 1\n",
+    "vertical tab": b"x = '\x0b\x1c\x1d'\nNAME = {9: 1}\n# \x0b\n",
+    "Unicode's line ends": "x = '\u2028\x85\u2029a'\nNAME = {\n    9: '\x85',\n}\n# \u2028\n".encode(),
+    "BOM": codecs.BOM_UTF8 + b"NAME = {9: 1}\n",
+}
+
+
+def patched(before: bytes, diff: str) -> bytes:
+    """Return what a unified diff makes of a file; as for patch(1), lines end at line feeds."""
+    old, out, at = re.findall(rb"[^\n]*\n|[^\n]+", before), [], 0
+    lines = re.findall(rb"[^\n]*\n", diff.encode())
+    assert [line[:3] for line in lines[:2]] == [b"---", b"+++"]
+    for number, line in enumerate(lines[2:], 3):
+        ends = lines[number : number + 1] == [b"\\ No newline at end of file\n"]
+        text = line[1:-1] if ends else line[1:]
+        if line[:1] == b"@":
+            start = int(line.split()[1].partition(b",")[0][1:]) - 1
+            out += old[at:start]
+            at = start
+        elif line[:1] in (b" ", b"-"):
+            assert old[at] == text
+            at += 1
+        if line[:1] in (b" ", b"+"):
+            out.append(text)
+    return b"".join(out + old[at:])
+
+
+@pytest.mark.parametrize("raw", DIFFS.values(), ids=DIFFS.keys())
+def test_diff_is_exact(tmp_path: Path, raw: bytes) -> None:
+    root = write(tmp_path, {"a.py": raw})
+    report = do(root, dict_edit())
+    assert patched(raw, report.diff[0]["prepared"]) == (root / "a.py").read_bytes()
 
 
 def test_value_in_the_file_s_encoding(tmp_path: Path) -> None:

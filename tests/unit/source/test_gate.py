@@ -149,6 +149,7 @@ def test_one_term_twice_is_ambiguous(tmp_path: Path) -> None:
 
 GATE = "def gate():\n    return _is_sm90 or _is_sm100\n"
 NEW_GATE = "def gate():\n    return _is_sm90 or _is_sm100 or _is_sm120\n"
+CACHED = "_is_sm90 = is_sm90()\n_is_sm100 = is_sm100()\n"
 HEADS = {
     "lines": (
         "from lib import (\n    is_sm90,\n    is_sm100,\n)\n_is_sm90 = is_sm90()\n_is_sm100 = is_sm100()\n",
@@ -211,8 +212,8 @@ HEADS = {
         "from torch import cap\n_is_sm90 = cap()[0] == 9\n_is_sm100 = cap()[0] == 10\n_is_sm120 = cap()[0] == 12\n",
     ),
     "numbers of three digits": (
-        "from torch import sm\n_is_sm90 = sm() == 90\n_is_sm100 = sm() in (100, 103)\n",
-        "from torch import sm\n_is_sm90 = sm() == 90\n_is_sm100 = sm() in (100, 103)\n_is_sm120 = sm() in (120, 103)\n",
+        "from torch import sm\n_is_sm90 = sm() == 90\n_is_sm100 = sm() in (100,)\n",
+        "from torch import sm\n_is_sm90 = sm() == 90\n_is_sm100 = sm() in (100,)\n_is_sm120 = sm() in (120,)\n",
     ),
     "statements on one line": (
         OLD + "_is_sm90 = is_sm90(); _is_sm100 = is_sm100(); x = 1\n",
@@ -240,6 +241,25 @@ HEADS = {
         "_is_sm90 = is_sm90()\n_is_sm100 = is_sm100()\n",
         "try:\n    from lib import is_sm90, is_sm100, is_sm120\nexcept ImportError:\n    is_sm90 = None\n"
         "_is_sm90 = is_sm90()\n_is_sm100 = is_sm100()\n_is_sm120 = is_sm120()\n",
+    ),
+    **{
+        f"or else {name}": (
+            f"try:\n    from lib import is_sm90, is_sm100\nexcept ImportError:\n    {text}\n{CACHED}",
+            f"try:\n    from lib import is_sm90, is_sm100, is_sm120\nexcept ImportError:\n    {text}\n"
+            f"    {text.replace('100', '120')}\n{CACHED}_is_sm120 = is_sm120()\n",
+        )
+        for name, text in {
+            "None": "is_sm100 = None",
+            "False": "is_sm100: object = False",
+            "lambda": "is_sm100 = lambda *_: False",
+            "def": "def is_sm100(x=None):\n        'no'\n        return False",
+            "pass": "def is_sm100(): pass",
+        }.items()
+    },
+    "or else False, cached": (
+        OLD + "_is_sm90 = is_sm90()\nif c:\n    _is_sm100 = is_sm100()\nelse:\n    _is_sm100 = False  # no\n",
+        NEW + "_is_sm90 = is_sm90()\nif c:\n    _is_sm100 = is_sm100()\n    _is_sm120 = is_sm120()\n"
+        "else:\n    _is_sm100 = False  # no\n    _is_sm120 = False\n",
     ),
     "over lines": (
         OLD + "_is_sm90 = is_sm90()\n_is_sm100: bool = (\n    1  # c\n    and is_sm100()\n)  # d\n",

@@ -91,6 +91,68 @@ def test_live_process_counts_before_the_unit(tmp_path: Path, environment: Path) 
     assert imported(runner, "sglang").root == str(elsewhere)
 
 
+HYBRID = "9:name=systemd:{path}\n8:pids:/\n0::{path}\n"
+UNIFIED = "0::{path}\n"
+LEGACY = "9:name=systemd:{path}\n8:pids:/elsewhere\n"
+
+
+@pytest.mark.parametrize("cgroup", [HYBRID, UNIFIED, LEGACY], ids=["hybrid", "unified", "legacy"])
+def test_python_below_a_shell_is_found_through_proc(tmp_path: Path, environment: Path, cgroup: str) -> None:
+    folder = write(tmp_path / "work", {"x": ""})
+    proc = process(tmp_path, ["/bin/bash", "/opt/kimi/run.sh"], folder)
+    others = {
+        43: ("/system.slice/a.service/sub", [str(environment), "sidecar.py"]),
+        44: ("/system.slice/a.service", [str(environment), "-m", "sglang.launch_server"]),
+        45: ("/system.slice/a.service2", [str(environment), "-m", "sglang.launch_server", "other"]),
+    }
+    for pid, (path, command) in others.items():
+        place = write(tmp_path / "proc" / str(pid), {"cmdline": "\0".join(command) + "\0", "environ": ""})
+        write(place, {"cgroup": cgroup.format(path=path)})
+        (place / "cwd").symlink_to(folder)
+    write(tmp_path / "proc/42", {"cgroup": cgroup.format(path="/system.slice/a.service")})
+    lines = ["MainPID=42", "ActiveState=active", "ControlGroup=/system.slice/a.service"]
+    assert of_service("a", proc, unit(tmp_path, *lines)) == Runner(str(environment), str(folder), {}, 44)
+    assert of_service("a", proc, unit(tmp_path, *lines), package="sidecar").pid == 43
+
+
+def test_running_service_without_a_python_is_not_said_to_be_down(tmp_path: Path) -> None:
+    proc = process(tmp_path, ["/bin/bash", "run.sh"], tmp_path)
+    lines = ["MainPID=42", "ActiveState=active", EXEC.format(path="/bin/run", argv="/bin/run")]
+    with pytest.raises(SourceError, match=r"service a runs, but none of its processes \(42\) is a Python"):
+        of_service("a", proc, unit(tmp_path, *lines))
+
+
+FINDER = """
+import sys
+from importlib.machinery import PathFinder
+from importlib.util import spec_from_file_location
+PACK = {folder!r}
+class Finder:
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name == "sglang":
+            return spec_from_file_location(name, PACK + "/__init__.py", submodule_search_locations=[PACK])
+        return PathFinder.find_spec(name, path=[PACK]) if name.startswith("sglang.") else None
+sys.meta_path.append(Finder)
+"""
+
+
+def test_checkout_beside_the_service_hides_no_editable_package(tmp_path: Path, environment: Path) -> None:
+    """A folder sglang in the working folder is a namespace package; its modules come from the editable one."""
+    files = {"__init__.py": "raise SystemExit('not to be run')\n", "srt/__init__.py": "raise SystemExit\n", "b.py": ""}
+    write(tmp_path / "opt/sglang/python/sglang", dict(files))
+    folder = str(tmp_path / "opt/sglang/python/sglang")
+    write(site(environment), {"finder.py": FINDER.format(folder=folder), "editable.pth": "import finder\n"})
+    runner = Runner(str(environment), str(tmp_path / "opt"))
+    assert imported(runner, "sglang").root == str(tmp_path / "opt/sglang/python")
+    write(tmp_path / "opt/sglang/srt", {"__init__.py": ""})
+    with pytest.raises(SourceError, match=r"but not sglang\.srt: a folder sglang in its path"):
+        imported(runner, "sglang")
+    (site(environment) / "editable.pth").unlink()
+    with pytest.raises(SourceError, match=r"opt/sglang for the package sglang, which is a folder without"):
+        imported(runner, "sglang")
+
+
 def test_python_by_name_is_looked_up_in_the_process_s_path(tmp_path: Path, environment: Path) -> None:
     proc = process(tmp_path, ["python", "-m", "x"], tmp_path, PATH=str(environment.parent))
     assert of_service("a", proc, unit(tmp_path, "MainPID=42")).python == str(environment)
