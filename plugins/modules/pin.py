@@ -14,6 +14,7 @@ author: llmfleet engineers (@llmfleet)
 description:
   - Asks Git what a branch or tag is, and the Hub what a model's revision is, and writes both as 40 hexadecimal digits,
     with the SGLang version and where each came from.
+  - The revision is the one of a model profile; those of other profiles stay as they are in the file.
   - It is meant to run on the controller.
 attributes:
   check_mode:
@@ -43,10 +44,20 @@ options:
     description: URL of the Hub.
     type: str
     default: https://huggingface.co
-  checkpoint:
-    description: Model repository on the Hub.
+  profile:
+    description: The model profile whose checkpoint is pinned.
     type: str
     required: true
+  checkpoint:
+    description: Its model repository on the Hub.
+    type: str
+    required: true
+  what:
+    description: What to look up. The rest of the file stays as it is.
+    type: list
+    elements: str
+    choices: [source, checkpoint]
+    default: [source, checkpoint]
   revision:
     description: Branch, tag or revision of the model.
     type: str
@@ -67,25 +78,67 @@ EXAMPLES = r"""
     dest: inventories/blackwell/group_vars/sglang/pins.yml
     repository: https://github.com/sgl-project/sglang.git
     reference: main
+    profile: qwen3_5_397b_nvfp4
     checkpoint: nvidia/Qwen3.5-397B-A17B-NVFP4
+  delegate_to: localhost
+  run_once: true
+
+- name: Pin the checkpoint of another model, and leave the source where it is
+  llmfleet.sglang.pin:
+    dest: inventories/blackwell/group_vars/sglang/pins.yml
+    repository: https://github.com/sgl-project/sglang.git
+    profile: kimi_k2_5_int4
+    checkpoint: moonshotai/Kimi-K2.5
+    what: [checkpoint]
   delegate_to: localhost
   run_once: true
 """
 
 RETURN = r"""
 pins:
-  description: The pins by variable.
+  description: All pins of the file by variable, the revisions by model profile.
   returned: success
   type: dict
+moved:
+  description: Each branch, tag or revision that is another one than when it was pinned by the same name, in a sentence.
+  returned: success
+  type: list
+  elements: str
 """
 
 import os
 import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.llmfleet.sglang.plugins.module_utils._pins import lookup
+from ansible_collections.llmfleet.sglang.plugins.module_utils._pins import file, lookup
+from ansible_collections.llmfleet.sglang.plugins.module_utils._pins.file import Pin, Pins
+
+WHAT = ["source", "checkpoint"]
+
+
+def looked_up(params: dict[str, Any], pins: Pins, today: str) -> Pins:
+    """Look up what was asked for; the other pins stay. Raises PinError."""
+    if "source" in params["what"]:
+        found = lookup.source_pin(params["repository"], params["reference"], params["environment"])
+        commit = file.origin(f"{found.reference} of {params['repository']}", today)
+        version = file.origin("what `git describe` says of that commit", today)
+        pins = pins.with_source(
+            {"sglang_commit": Pin(found.commit, commit), "sglang_version": Pin(found.version, version)}
+        )
+    if "checkpoint" in params["what"]:
+        revision = lookup.revision_pin(
+            params["endpoint"],
+            params["checkpoint"],
+            params["revision"],
+            params["token"],
+            environment=params["environment"],
+        )
+        words = f"{params['revision']} of {params['checkpoint']} at {params['endpoint']}"
+        pins = pins.with_revision(params["profile"], Pin(revision, file.origin(words, today)))
+    return pins
 
 
 def main() -> None:
@@ -96,46 +149,34 @@ def main() -> None:
             "repository": {"type": "str", "required": True},
             "reference": {"type": "str", "default": "main"},
             "endpoint": {"type": "str", "default": "https://huggingface.co"},
+            "profile": {"type": "str", "required": True},
             "checkpoint": {"type": "str", "required": True},
+            "what": {"type": "list", "elements": "str", "choices": WHAT, "default": WHAT},
             "revision": {"type": "str", "default": "main"},
             "token": {"type": "str", "default": "", "no_log": True},
             "environment": {"type": "dict", "default": {}, "no_log": True},
         },
         supports_check_mode=True,
     )
-    params = module.params
-    dest = Path(params["dest"])
+    dest = Path(module.params["dest"])
     before = dest.read_text(encoding="utf-8") if dest.exists() else ""
+    have = file.read(before)
     try:
-        found = lookup.source_pin(params["repository"], params["reference"], params["environment"])
-        revision = lookup.revision_pin(
-            params["endpoint"],
-            params["checkpoint"],
-            params["revision"],
-            params["token"],
-            environment=params["environment"],
-        )
+        pins = looked_up(module.params, have, datetime.now(timezone.utc).date().isoformat())
     except lookup.PinError as error:
         module.fail_json(msg=f"Nothing was pinned: {error}")
-    pins = {
-        "sglang_commit": found.commit,
-        "sglang_version": found.version,
-        "sglang_checkpoint_revision": revision,
-    }
-    origins = {
-        "sglang_commit": f"{found.reference} of {params['repository']}",
-        "sglang_version": "what `git describe` says of that commit",
-        "sglang_checkpoint_revision": f"{params['revision']} of {params['checkpoint']} at {params['endpoint']}",
-    }
-    changed = lookup.current(before) != pins
-    after = lookup.render(pins, origins, datetime.now(timezone.utc).date().isoformat()) if changed else before
+    changed = have.values != pins.values or bool(have.single)
+    after = file.render(pins) if changed else before
     if changed and not module.check_mode:
         handle, temporary = tempfile.mkstemp(dir=dest.parent)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(after)
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(after)
         os.chmod(temporary, 0o644)
         module.atomic_move(temporary, str(dest))
-    module.exit_json(changed=changed, pins=pins, diff={"before": before, "after": after})
+    moved = file.moved(have, pins)
+    for line in moved:
+        module.warn(line)
+    module.exit_json(changed=changed, pins=pins.values, moved=moved, diff={"before": before, "after": after})
 
 
 if __name__ == "__main__":

@@ -81,6 +81,7 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import telling
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release.modes import let_all_read
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.packages import (
     PackageError,
     PackageSource,
@@ -109,6 +110,7 @@ def main() -> None:
     program, finished = folder / "bin" / params["command"], folder / ".complete"
     missing = not (finished.exists() and program.exists())
     if missing and not module.check_mode:
+        let_all_read()
         source = PackageSource(params["index_url"], params["offline"], environment=params["environment"])
         try:
             if folder.exists():  # an install that died half-way

@@ -98,6 +98,7 @@ from pathlib import Path
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import telling
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.identity import read_record
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release.modes import let_all_read
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.packages import PackageError, PackageSource
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.priority import give_way
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.venv import Venv
@@ -138,6 +139,7 @@ def main() -> None:
             environment={**params["build_environment"], **params["environment"]},
         )
         give_way()
+        let_all_read()
         try:
             with telling(params["progress_file"], venv.folder.parent / "durations.json") as progress:
                 venv.make(params["lock"], source, progress)

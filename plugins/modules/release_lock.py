@@ -128,6 +128,7 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._release import (
     lock,
     packages,
 )
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release.modes import let_all_read
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.needs import Needs, lock_problems, needs_of
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.priority import give_way
 
@@ -176,7 +177,8 @@ def main() -> None:
         needs = needs_of(rules, version) if rules else Needs()
         request = lock.LockRequest(**params, extras=needs.extras, prerelease=needs.prerelease)
         path = folder / f"{request.key(interpreter.describe(params['python']))}.txt"
-        made = not path.exists()
+        # What the fleet has goes before what this host may have made alone.
+        made = not path.exists() or (bool(other) and path.read_text(encoding="utf-8") != other)
         if made and not other and not make:
             module.exit_json(changed=False, lock="", path=str(path), packages=0)
         if made and other and not module.check_mode:
@@ -187,6 +189,7 @@ def main() -> None:
             module.exit_json(changed=True, lock="", path=str(path), packages=0, msg="would resolve the requirements")
         if made:
             give_way()
+            let_all_read()
             with telling(told, folder / "durations.json") as progress:
                 progress.phase("resolving the requirements")
                 text = lock.compile_lock(request, packages.PackageSource(**given))

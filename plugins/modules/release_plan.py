@@ -57,6 +57,10 @@ options:
     description: Environment for compilers that belongs to the release and not to its identifier. Handed back.
     type: dict
     default: {}
+  describe:
+    description: What Git says of the commit. Handed back.
+    type: str
+    default: ""
 """
 
 EXAMPLES = r"""
@@ -87,6 +91,14 @@ inputs:
   description: All that went into the identifier.
   returned: success
   type: dict
+lock:
+  description: O(lock), as given.
+  returned: success
+  type: str
+describe:
+  description: O(describe), as given.
+  returned: success
+  type: str
 compilers:
   description: O(compilers), as given.
   returned: success
@@ -111,11 +123,13 @@ def main() -> None:
             "python": {"type": "path", "required": True},
             "environment": {"type": "dict", "default": {}},
             "compilers": {"type": "dict", "default": {}},
+            "describe": {"type": "str", "default": ""},
         },
         supports_check_mode=True,
     )
     params = dict(module.params)
-    releases, compilers = Path(params.pop("root")) / "releases", params.pop("compilers")
+    releases = Path(params.pop("root")) / "releases"
+    handed = {name: params.pop(name) for name in ("compilers", "describe")}
     try:
         parts = identity.inputs(interpreter=interpreter.describe(params.pop("python")), **params)
     except interpreter.InterpreterError as error:
@@ -123,7 +137,8 @@ def main() -> None:
     name = identity.release_id(params["version"], parts) if params["lock"] else f"{params['version']}-not-locked-yet"
     path = releases / name
     built = identity.read_record(path) is not None
-    module.exit_json(changed=False, id=name, path=str(path), built=built, inputs=parts, compilers=compilers)
+    result = {"id": name, "path": str(path), "built": built, "inputs": parts, "lock": params["lock"]}
+    module.exit_json(changed=False, **handed, **result)
 
 
 if __name__ == "__main__":

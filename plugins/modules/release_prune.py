@@ -44,6 +44,11 @@ options:
     description: Seconds after which an unfinished release that nobody has touched is taken for dead.
     type: int
     default: 7200
+  deployed:
+    description:
+      - The release that is deployed. It stays, and counts as one of O(keep) even where a check run has not built it.
+    type: str
+    default: ""
 """
 
 EXAMPLES = r"""
@@ -85,6 +90,7 @@ def main() -> None:
             "state": {"type": "path", "default": "/var/lib/llmfleet"},
             "keep": {"type": "int", "default": 3},
             "debris_age": {"type": "int", "default": 7200},
+            "deployed": {"type": "str", "default": ""},
         },
         supports_check_mode=True,
     )
@@ -92,7 +98,9 @@ def main() -> None:
     if module.params["keep"] < 1:
         module.fail_json(msg="keep has to be 1 or more.")
     try:
-        verdict = keep.judge(places, module.params["keep"], module.params["debris_age"])
+        verdict = keep.judge(
+            places, module.params["keep"], module.params["debris_age"], deployed=module.params["deployed"]
+        )
         if not module.check_mode:
             for path in verdict.all:
                 keep.remove(path, places.caches)

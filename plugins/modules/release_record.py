@@ -14,7 +14,8 @@ author: llmfleet engineers (@llmfleet)
 extends_documentation_fragment: llmfleet.sglang.progress
 description:
   - Imports the engine in the release's own environment, and checks that SGLang and each patched module come from the
-    release's tree. Only then C(release.json) is written, atomically; with it the folder is a release.
+    release's tree and are as they were patched. Only then, when all is on the disk, C(release.json) is written,
+    atomically; with it the folder is a release.
 attributes:
   check_mode:
     support: full
@@ -48,6 +49,9 @@ options:
     description: Environment for the import, such as what chooses the engine's device.
     type: dict
     default: {}
+  cache:
+    description: Folder of uv's cache, on which an environment of symlinks stands. It is written to its disk too.
+    type: path
 """
 
 EXAMPLES = r"""
@@ -72,6 +76,7 @@ from pathlib import Path
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import telling
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release import identity, record, room
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release.modes import let_all_read
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.priority import give_way
 
 
@@ -84,6 +89,7 @@ def main() -> None:
             "edits": {"type": "list", "elements": "dict", "default": []},
             "files": {"type": "list", "elements": "dict", "default": []},
             "environment": {"type": "dict", "default": {}},
+            "cache": {"type": "path"},
             "progress_file": {"type": "path"},
         },
         supports_check_mode=True,
@@ -92,7 +98,8 @@ def main() -> None:
     if module.check_mode:
         module.exit_json(changed=True)
     give_way()
-    patched = [folder / "src" / "python" / one["path"] for one in module.params["files"]]
+    let_all_read()
+    patched = {folder / "src" / "python" / one["path"]: str(one["after"]) for one in module.params["files"]}
     environment = {name: str(value) for name, value in module.params["environment"].items()}
     try:
         with telling(module.params["progress_file"], folder.parent / "durations.json") as progress:
@@ -100,23 +107,24 @@ def main() -> None:
             found = record.probe(folder, patched, environment)
             progress.phase("measuring the release")
             size = room.own_bytes(folder)
-        digests = {str(path.relative_to(folder)): record.file_digest(path) for path in patched}
+            progress.phase("writing the release to the disk")
+            content = {
+                "id": folder.name,
+                "built_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+                "inputs": module.params["inputs"],
+                "patched": record.patches(module.params["edits"]),
+                "digests": {str(path.relative_to(folder)): digest for path, digest in patched.items()},
+                "python": found["python"],
+                "torch": found["torch"],
+                "cuda": found["cuda"],
+                "packages": found["packages"],
+                "bytes": size,
+                "schema": identity.SCHEMA,
+            }
+            cache = module.params["cache"]
+            record.write_record(folder, content, [Path(cache)] if cache else [])
     except (OSError, record.ImportFailed) as error:
         module.fail_json(msg=f"Release {folder.name} is not usable, and nothing was stopped: {error}.")
-    content = {
-        "id": folder.name,
-        "built_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "inputs": module.params["inputs"],
-        "patched": [{key: edit.get(key) for key in ("id", "state", "file", "line")} for edit in module.params["edits"]],
-        "digests": digests,
-        "python": found["python"],
-        "torch": found["torch"],
-        "cuda": found["cuda"],
-        "packages": found["packages"],
-        "bytes": size,
-        "schema": identity.SCHEMA,
-    }
-    record.write_record(folder, content)
     module.exit_json(changed=True, record=content)
 
 

@@ -101,8 +101,8 @@ memory:
 
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment import versions
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release import host, interpreter
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release.flags import build_flags
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.needs import needs_of
 
 
@@ -129,15 +129,16 @@ def main() -> None:
         memory = host.read_memory()
     except (OSError, ValueError, interpreter.InterpreterError) as error:
         module.fail_json(msg=f"The build cannot be planned, and nothing was stopped: {error}.")
-    flags = {**needs.environment, **{name: str(value) for name, value in given["flags"].items()}}
-    if not given["describe"]:
-        release = ".".join(str(number) for number in versions.parse(given["version"])[:3])
-        flags.setdefault("SETUPTOOLS_SCM_PRETEND_VERSION_FOR_SGLANG", f"{release}+g{given['commit'][:9]}")
     cuda = given["device"] != "cpu"
-    archs = host.arch_list(host.read_capabilities() or [given["compute_capability"]]) if cuda else ""
-    if archs:
-        flags.setdefault("TORCH_CUDA_ARCH_LIST", archs)
-        flags.setdefault("FLASHINFER_CUDA_ARCH_LIST", archs)
+    flags, compilers = build_flags(
+        needs,
+        given["flags"],
+        version=given["version"],
+        commit=given["commit"],
+        describe=given["describe"],
+        capabilities=(host.read_capabilities() or [given["compute_capability"]]) if cuda else [],
+        jobs=host.jobs(host.cores(), memory),
+    )
     problems = [
         host.python_problem(described, given["python"], needs, given["version"]),
         *host.tool_problems(needs.tools, flags),
@@ -149,9 +150,6 @@ def main() -> None:
     if listed:
         lines = "".join(f"\n- {problem}." for problem in listed)
         module.fail_json(msg=f"SGLang {given['version']} cannot be built here, and nothing was stopped:{lines}", **told)
-    architectures = ("TORCH_CUDA_ARCH_LIST", "FLASHINFER_CUDA_ARCH_LIST")
-    compilers = {name: flags[name] for name in architectures if name in flags}
-    compilers["MAX_JOBS"] = flags.pop("MAX_JOBS", "") or str(host.jobs(host.cores(), memory))
     module.exit_json(changed=False, flags=flags, compilers=compilers, **told)
 
 

@@ -76,6 +76,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release import identity, room, source
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release.modes import let_all_read
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.priority import give_way
 
 
@@ -112,6 +113,7 @@ def main() -> None:
     missing = identity.read_record(folder) is None
     if missing and not module.check_mode:
         give_way()
+        let_all_read()
         try:
             identity.remove_debris(folder)
             _check_room(module.params, folder)

@@ -78,6 +78,7 @@ from pathlib import Path
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import telling
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release import source
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release.modes import let_all_read
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.priority import give_way
 
 
@@ -104,6 +105,7 @@ def main() -> None:
     try:
         if missing:
             give_way()
+            let_all_read()
             with telling(module.params["progress_file"], mirror.parent / "durations.json") as progress:
                 source.update(mirror, repository, module.params["environment"], progress, bundle)
             if not source.has_commit(mirror, commit):

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from fleet import config, source
 from tests.fleet.control import BIN, INVENTORY, PROJECT, Run, environment, run
@@ -24,10 +27,13 @@ NODE = os.environ.get("LLMFLEET_FAULT_NODE", "node2")
 PROFILE = "qwen3_5_397b_nvfp4"
 ROOT = "/srv/llmfleet-fault"
 PLAY = PROJECT / "tests" / "faults" / "build.yml"
-# Kills the first process whose command line matches, and whoever started it; waits for one at most a minute.
+CHOICES = INVENTORY / "group_vars" / "sglang"
+REPOSITORY = yaml.safe_load((CHOICES / "main.yml").read_text())["sglang_repository"]
+COMMIT = yaml.safe_load((CHOICES / "pins.yml").read_text())["sglang_commit"]
+# Kills the first process whose command line matches, and whoever started it; waits for one at most five minutes.
 KILL = """python3 - '{pattern}' <<'END'
 import os, re, signal, sys, time
-for _ in range(1200):
+for _ in range(6000):
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             line = open(f"/proc/{{pid}}/cmdline", "rb").read().replace(b"\\0", b" ").decode()
@@ -55,15 +61,15 @@ def node(script: str, timeout: float = 120) -> str:
     return done.stdout.strip()
 
 
-def words(**variables: object) -> list[str | Path]:
-    """The command that builds, with these variables."""
+def words(*options: str | Path, **variables: object) -> list[str | Path]:
+    """The command that builds, with these options and variables."""
     given = {"sglang_profile": PROFILE, "sglang_root": ROOT, "sglang_root_free_bytes": 1, **variables}
-    return [BIN / "ansible-playbook", PLAY, "-i", INVENTORY, f"--limit={NODE}", "-e", json.dumps(given)]
+    return [BIN / "ansible-playbook", PLAY, "-i", INVENTORY, f"--limit={NODE}", *options, "-e", json.dumps(given)]
 
 
-def build(**variables: object) -> Run:
+def build(*options: str | Path, **variables: object) -> Run:
     """Build to the end."""
-    return run(words(**variables), timeout=300)
+    return run(words(*options, **variables), timeout=600)
 
 
 def killed(pattern: str) -> str:
@@ -73,7 +79,7 @@ def killed(pattern: str) -> str:
         command, cwd=PROJECT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as playbook:
         try:
-            assert node(KILL.format(pattern=pattern)) == "killed"
+            assert node(KILL.format(pattern=pattern), timeout=400) == "killed"
             output, _none = playbook.communicate(timeout=120)
         finally:
             playbook.kill()
@@ -100,11 +106,11 @@ def serving() -> str:
 def clean() -> Iterator[None]:
     """An empty folder for the builds, before and after."""
     wipe = f"mountpoint -q {ROOT} && umount {ROOT}; rm -rf {ROOT}; mkdir -p {ROOT}"
-    node(wipe)
+    node(wipe, timeout=600)
     before = serving()
     yield
     assert serving() == before, "what serves was touched"
-    node(f"{wipe}; rmdir {ROOT}")
+    node(f"{wipe}; rmdir {ROOT}", timeout=600)
 
 
 def converges(**variables: object) -> None:
@@ -148,3 +154,63 @@ def test_a_release_comes_from_the_controllers_bundle(tmp_path: Path) -> None:
     subprocess.run(["git", "-C", str(repository), "bundle", "create", "--quiet", str(bundle), "--all"], check=True)
     converges(sglang_source_bundle=str(bundle), sglang_repository="https://nowhere.invalid/sglang.git")
     assert "controller.bundle" not in node(f"ls {ROOT}/mirror")
+
+
+TWIN = """---
+# A second name of the node, for a host with folders of its own that has the source.
+sglang:
+  hosts:
+    {node}:
+      sglang_root: {root}/own
+    twin:
+      ansible_host: "{{{{ hostvars['{node}'].ansible_host }}}}"
+      sglang_root: {root}/twin
+"""
+
+
+def test_a_release_comes_from_another_host_of_the_fleet(tmp_path: Path) -> None:
+    inventory = tmp_path / "twin.yml"
+    inventory.write_text(TWIN.format(node=NODE, root=ROOT))
+    given = {"sglang_profile": PROFILE, "sglang_root_free_bytes": 1}
+    nowhere = {"sglang_source_host": "twin", "sglang_repository": "https://nowhere.invalid/sglang.git"}
+
+    def on(host: str, **variables: object) -> Run:
+        options: list[str | Path] = [
+            "-i",
+            INVENTORY,
+            "-i",
+            inventory,
+            f"--limit={host}",
+            "-e",
+            json.dumps({**given, **variables}),
+        ]
+        return run([BIN / "ansible-playbook", PLAY, *options], timeout=600)
+
+    told = on(NODE, **nowhere)
+    assert told.rc != 0
+    assert f"This host has no commit {COMMIT} in {ROOT}/twin/mirror/sglang.git" in told.errors[0]
+    node(f"mkdir -p {ROOT}/twin/mirror && chown -R sglang-build {ROOT}/twin")
+    node(f"sudo -u sglang-build git clone --quiet --mirror {REPOSITORY} {ROOT}/twin/mirror/sglang.git")
+    on(NODE, **nowhere).must_pass()
+    assert on(NODE, **nowhere).must_pass().changed == {NODE: 0}
+    assert node(f"ls {ROOT}/own/mirror {ROOT}/twin/mirror | grep -c bundle || true") == "0"
+    assert not list(Path(tempfile.gettempdir()).glob("llmfleet-source-*"))
+
+
+def test_what_was_changed_by_hand_is_said_by_the_next_run() -> None:
+    build().must_pass()
+    [record] = finished()
+    release = Path(record).parent
+    node(f"echo '# by hand' >> {release}/src/python/sglang/launch_server.py")
+    node(f"mv {release}/venv/lib/python3*/site-packages/einops-*.dist-info {release}/")
+    told = build().must_pass()
+    assert told.changed == {NODE: 0}
+    said = " ".join(told.output.split())
+    assert "tree src/python/sglang/launch_server.py: expected as the commit has it, found edited" in said
+    assert re.search(r"package einops: expected [0-9.]+, found not there", said)
+
+
+def test_old_releases_go_and_the_newest_stay() -> None:
+    for number in range(3):
+        build(sglang_build_environment={"LLMFLEET_TEST": str(number)}, sglang_keep_releases=2).must_pass()
+    assert len(finished()) == len(folders()) == 2

@@ -113,17 +113,3 @@ def _opener(environment: Mapping[str, str]) -> urllib.request.OpenerDirector:
     names = {name.lower(): str(value) for name, value in environment.items()}
     proxies = {scheme: names[f"{scheme}_proxy"] for scheme in ("http", "https") if names.get(f"{scheme}_proxy")}
     return urllib.request.build_opener(urllib.request.ProxyHandler(proxies or None))
-
-
-def render(values: Mapping[str, str], origins: Mapping[str, str], today: str) -> str:
-    """Return the text of pins.yml: a line each, with where it came from."""
-    lines = ["---", "# Written by playbooks/pin.yml: each value was looked up once. To move on, run it again."]
-    for name, value in values.items():
-        origin = redact_urls(" ".join(origins[name].split()))
-        lines += [f"# {origin}, on {today}", f'{name}: "{value}"']
-    return "\n".join(lines) + "\n"
-
-
-def current(text: str) -> dict[str, str]:
-    """Read the values out of a pins.yml."""
-    return dict(re.findall(r'^(sglang_\w+): "([^"]*)"$', text, flags=re.MULTILINE))

@@ -54,11 +54,20 @@ def inputs(
         "schema": SCHEMA,
         "commit": commit,
         "version": version,
-        "patch_sets": [dict(one) for one in patch_sets],
+        "patch_sets": [_without_prose(one) for one in patch_sets],
         "lock": lock_entries(lock),
         "interpreter": interpreter,
         "environment": dict(environment),
     }
+
+
+def _without_prose(patch_set: Mapping[str, Any]) -> dict[str, Any]:
+    """A patch set without the words that explain it: the same edits for another reason are the same edits."""
+    edits = [
+        {key: value for key, value in edit.items() if key != "reason"} if isinstance(edit, Mapping) else edit
+        for edit in patch_set.get("edits", ())
+    ]
+    return {**{key: value for key, value in patch_set.items() if key != "summary"}, "edits": edits}
 
 
 def release_id(version: str, parts: Mapping[str, Any]) -> str:

@@ -30,6 +30,9 @@ CACHES = "/var/cache"
 # Far more than a unit or a snapshot has.
 _LARGEST = 16 << 20
 
+# Folders of a host record: what once answered, and what was rejected, keep no release from going.
+NOT_COUNTED = ("answered", "rejected")
+
 Text = tuple[str, bytes]
 
 
@@ -67,19 +70,23 @@ class Verdict:
         return [*self.remove, *self.debris]
 
 
-def judge(places: Places, keep: int, debris_age: float, now: float | None = None) -> Verdict:
+def judge(places: Places, keep: int, debris_age: float, now: float | None = None, deployed: str = "") -> Verdict:
     """Say what stays and what goes. Changes nothing; raises CannotTell and OSError.
 
     keep: how many finished releases stay at least; debris_age: seconds since a dead build was touched last, for one
-    that is younger may be under way.
+    that is younger may be under way; deployed: the release that is deployed, which stays; a check run has not built it.
     """
     finished = _finished(places.releases)
-    dead = debris(places.releases)
-    named = _named([path.name for path in (*finished, *dead)], places)
+    dead = [path for path in debris(places.releases) if (now or time.time()) - _touched(path) >= debris_age]
     verdict = Verdict()
+    if deployed:
+        verdict.kept[deployed] = "deployed"
+    # Who names what matters only where something would go.
+    some_go = dead or len({*verdict.kept, *(path.name for path in finished)}) > keep
+    named = where_named([path.name for path in (*finished, *dead)] if some_go else [], places)
     for path in finished:
         if path.name in named:
-            verdict.kept[path.name] = named[path.name]
+            verdict.kept.setdefault(path.name, named[path.name])
     for path in finished:
         if path.name in verdict.kept:
             continue
@@ -87,9 +94,7 @@ def judge(places: Places, keep: int, debris_age: float, now: float | None = None
             verdict.kept[path.name] = "among the newest"
         else:
             verdict.remove.append(path)
-    for path in dead:
-        if path.name not in named and (now or time.time()) - _touched(path) >= debris_age:
-            verdict.debris.append(path)
+    verdict.debris += [path for path in dead if path.name not in named and path.name != deployed]
     return verdict
 
 
@@ -124,8 +129,8 @@ def _touched(folder: Path) -> float:
     return max(times, default=0.0)
 
 
-def _named(names: Iterable[str], places: Places) -> dict[str, str]:
-    """Which of the names stand anywhere, and where."""
+def where_named(names: Iterable[str], places: Places) -> dict[str, str]:
+    """Which of the names stand in a unit, a host record or a process, and where. Raises CannotTell."""
     wanted = {name: name.encode() for name in names}
     found: dict[str, str] = {}
     for where, text in _texts(places) if wanted else ():
@@ -140,6 +145,8 @@ def _texts(places: Places) -> Iterator[Text]:
         for path in _files(folder):
             yield f"named in {path}", _read(path)
     for path in _files(places.state):
+        if path.parent.name in NOT_COUNTED:
+            continue
         content = _read(path)
         yield f"named in {path}", content
         if path.suffix == ".json":

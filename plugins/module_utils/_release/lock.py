@@ -36,8 +36,8 @@ class LockRequest:
         )[:32]
 
 
-def compile_lock(request: LockRequest, source: PackageSource) -> str:
-    """Resolve the requirements and return the lock's text, with digests. Raises PackageError."""
+def compile_lock(request: LockRequest, source: PackageSource, *, timeout: float = 1800) -> str:
+    """Resolve the requirements and return the lock's text, with digests. Raises PackageError, after `timeout` s too."""
     with tempfile.TemporaryDirectory(prefix="llmfleet-lock-") as folder:
         project, overrides, build = (Path(folder, name) for name in ("pyproject.toml", "overrides.txt", "build.in"))
         project.write_text(request.pyproject, encoding="utf-8")
@@ -49,4 +49,4 @@ def compile_lock(request: LockRequest, source: PackageSource) -> str:
         command += [word for extra in request.extras for word in ("--extra", extra)]
         command += ["--prerelease", request.prerelease] if request.prerelease else []
         command += [str(project), str(build)]
-        return run(command, source, timeout=1800)
+        return run(command, source, timeout=timeout)

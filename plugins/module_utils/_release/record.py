@@ -15,20 +15,27 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-# Run in the release's own interpreter: import what the service imports, and say where each patched module really lies.
+# Run in the release's own interpreter: import what the service imports, and each patched module, which the engine may
+# import only once a model asks for it; say from which file each one came. launch_server alone imports little.
 _PROBE = """
-import importlib.metadata, importlib.util, json, platform, sys
+import importlib, importlib.metadata, importlib.util, json, platform, sys
 import torch, sgl_kernel, sglang, sglang.launch_server
-if importlib.util.find_spec("flashinfer"):
-    import flashinfer  # refuses its own other packages when they are of another version
-names = json.loads(sys.argv[1])
-origins = {name: getattr(importlib.util.find_spec(name), "origin", None) for name in names}
+def there(name):
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+for name in ("flashinfer",  # refuses its own other packages when they are of another version
+             "sglang.srt.entrypoints.http_server"):
+    if there(name):
+        importlib.import_module(name)
+origins = {name: importlib.import_module(name).__file__ for name in json.loads(sys.argv[1])}
 packages = sorted(f"{d.name}=={d.version}" for d in importlib.metadata.distributions())
 print("\\nLLMFLEET-FOUND " + json.dumps({"sglang": sglang.__file__, "origins": origins, "torch": torch.__version__,
     "cuda": torch.version.cuda, "python": platform.python_version(), "packages": packages}))
 """
 
-
+_OF_AN_EDIT = ("id", "file", "line")
 _MARK = "LLMFLEET-FOUND "
 
 
@@ -49,11 +56,12 @@ def module_name(root: Path, path: Path) -> str:
     return ".".join(parts)
 
 
-def probe(folder: Path, patched: list[Path], environment: Mapping[str, str]) -> dict[str, Any]:
+def probe(folder: Path, patched: Mapping[Path, str], environment: Mapping[str, str]) -> dict[str, Any]:
     """Import the engine in the release's venv. Raises ImportFailed when it is not this release that is imported.
 
-    patched: files below FOLDER/src/python whose modules must be the ones that are imported.
-    environment: variables for the import, over the caller's own. Raises OSError when there is no interpreter to ask.
+    patched: files below FOLDER/src/python whose modules must be the ones that are imported, with the SHA-256 that each
+    had after it was patched. environment: variables for the import, over the caller's own.
+    What has no bytecode yet gets it, for the service cannot write it. Raises OSError when there is no interpreter.
     """
     root = folder / "src" / "python"
     names = {module_name(root, path): path for path in patched}
@@ -67,6 +75,8 @@ def probe(folder: Path, patched: list[Path], environment: Mapping[str, str]) -> 
         origin = found["origins"][name]
         if origin is None or Path(origin).resolve() != path.resolve():
             raise ImportFailed(f"the patched module {name} is imported from {origin}, not from {path}")
+        if file_digest(path) != patched[path]:
+            raise ImportFailed(f"{path} is not as it was patched: somebody else has written it meanwhile")
     return found
 
 
@@ -99,7 +109,7 @@ def _ask(folder: Path, names: list[str], environment: Mapping[str, str]) -> dict
             check=False,
             cwd=str(folder),
             stdin=subprocess.DEVNULL,
-            env={**inherited, "PYTHONDONTWRITEBYTECODE": "1", **environment},
+            env={**inherited, **environment},
         )
     except subprocess.TimeoutExpired as error:
         raise ImportFailed(f"importing the release took longer than {error.timeout:.0f} s") from error
@@ -110,8 +120,35 @@ def _ask(folder: Path, names: list[str], environment: Mapping[str, str]) -> dict
     return found
 
 
-def write_record(folder: Path, record: Mapping[str, Any]) -> None:
-    """Write release.json last and atomically: with it, and not before, the folder is a release."""
+def patches(edits: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Say of each edit what a release has of it: the state that was found, and the one after the edit."""
+    listed = []
+    for edit in edits:
+        state = "present" if edit.get("changed") else edit.get("state")
+        listed.append({"found": edit.get("state"), "state": state, **{key: edit.get(key) for key in _OF_AN_EDIT}})
+    return listed
+
+
+def settle(places: Sequence[Path], timeout: float = 1800) -> None:
+    """Have the file systems of `places` written to their disks. Raises OSError.
+
+    A record that a power cut left, and the files that it speaks of not, would be a lie.
+    """
+    for place in places:
+        try:
+            command = ["sync", "--file-system", str(place)]
+            subprocess.run(command, check=True, capture_output=True, text=True, timeout=timeout)
+        except subprocess.TimeoutExpired as error:
+            raise OSError(f"{place} was not written to its disk within {timeout:.0f} s") from error
+        except subprocess.CalledProcessError as error:
+            raise OSError(f"{place} cannot be written to its disk: {error.stderr.strip()}") from error
+
+
+def write_record(folder: Path, record: Mapping[str, Any], places: Sequence[Path] = ()) -> None:
+    """Write release.json last and atomically: with it, and not before, the folder is a release.
+
+    places: further folders that the release stands on; all is on the disks before the record appears. Raises OSError.
+    """
     text = json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=".release.")
     try:
@@ -120,7 +157,9 @@ def write_record(folder: Path, record: Mapping[str, Any]) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)
+        settle([folder, *places])
         os.replace(temporary, folder / "release.json")
+        settle([folder])
     except OSError:
         os.unlink(temporary)
         raise

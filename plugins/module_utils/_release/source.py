@@ -115,12 +115,12 @@ def _last_words(text: str, status: int) -> str:
     return redact_urls([*fatal[:1], *lines[-1:], f"exit status {status}"][0])
 
 
-def has_commit(mirror: Path, commit: str) -> bool:
-    """Tell whether the mirror holds the commit."""
+def has_commit(mirror: Path, commit: str, *, owned: bool = False) -> bool:
+    """Tell whether the mirror holds the commit. owned: Git runs as the mirror's owner, for root."""
     if not (mirror / "HEAD").exists():
         return False
     try:
-        run_git(["--git-dir", str(mirror), "cat-file", "-e", f"{commit}^{{commit}}"])
+        run_git(["--git-dir", str(mirror), "cat-file", "-e", f"{commit}^{{commit}}"], owner=_owner(mirror, owned))
     except GitError:
         return False
     return True
@@ -141,12 +141,12 @@ def update(
     progress.phase("fetching the source")
     if (mirror / "HEAD").exists():
         git = ["--git-dir", str(mirror)]
+        # Nothing is pruned after a bundle: it may hold less than the mirror.
+        how = [] if bundle else ["--prune"]
+        fetch = [*git, "fetch", "--progress", "--force", *how, "--", str(bundle or repository), "+refs/*:refs/*"]
+        _run_told(fetch, progress, environment)
+        # Only now: an address that does not answer is not kept.
         run_git([*git, "remote", "set-url", "origin", repository])
-        if bundle:
-            # Nothing is pruned: a bundle may hold less than the mirror.
-            _run_told([*git, "fetch", "--progress", "--force", str(bundle), "+refs/*:refs/*"], progress, environment)
-        else:
-            _run_told([*git, "fetch", "--progress", "--prune", "--tags", "--force", "origin"], progress, environment)
         return
     mirror.parent.mkdir(parents=True, exist_ok=True)
     partial = mirror.with_name(mirror.name + ".partial")
@@ -157,17 +157,29 @@ def update(
     os.replace(partial, mirror)
 
 
-def describe(mirror: Path, commit: str) -> str:
+def bundle(mirror: Path, target: Path, progress: Progress | None = None) -> None:
+    """Write all that the mirror holds into one file, which `update` takes on another host. Raises GitError."""
+    progress = progress or Progress(None)
+    progress.phase("bundling the source")
+    _run_told(["--git-dir", str(mirror), "bundle", "create", "--progress", str(target), "--all"], progress, {})
+
+
+def describe(mirror: Path, commit: str, *, owned: bool = False) -> str:
     """Return the version as upstream's build takes it (`git describe --tags --match v*`), or "" without a tag."""
+    asked = ["--git-dir", str(mirror), "describe", "--tags", "--match", "v*", commit]
     try:
-        return run_git(["--git-dir", str(mirror), "describe", "--tags", "--match", "v*", commit]).strip()
+        return run_git(asked, owner=_owner(mirror, owned)).strip()
     except GitError:
         return ""
 
 
-def show(mirror: Path, commit: str, path: str) -> str:
+def show(mirror: Path, commit: str, path: str, *, owned: bool = False) -> str:
     """Return the text of a file at a commit."""
-    return run_git(["--git-dir", str(mirror), "show", f"{commit}:{path}"])
+    return run_git(["--git-dir", str(mirror), "show", f"{commit}:{path}"], owner=_owner(mirror, owned))
+
+
+def _owner(mirror: Path, owned: bool) -> tuple[int, int] | None:
+    return owner_of(mirror) if owned else None
 
 
 def add_worktree(mirror: Path, commit: str, path: Path) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import Progress, counting
-from ansible_collections.llmfleet.sglang.plugins.module_utils._release.identity import lock_entries
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release import bytecode
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release.identity import lock_entries, read_record
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release.modes import close_locks
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.packages import PackageSource, run
 
 
@@ -43,8 +46,15 @@ class Venv:
         editable = ["pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--python", self.interpreter]
         run([self.uv, *editable, "--editable", str(self.folder / "src" / "python")], source)
         progress.phase("compiling SGLang")
-        # The service cannot write here, so what is not compiled now is compiled again at each start (3 s of 20).
-        run([self.interpreter, "-m", "compileall", "-q", "-j0", str(self.folder / "src" / "python")], source)
+        self._compile(lock, source)
+        close_locks(self.folder / "venv", *([Path(source.cache)] if source.cache else []))
+
+    def _compile(self, lock: str, source: PackageSource) -> None:
+        base = related(self.folder.parent, lock_entries(lock))
+        with tempfile.NamedTemporaryFile("w", prefix="llmfleet-bytecode-", suffix=".py", encoding="utf-8") as file:
+            file.write(inspect.getsource(bytecode))
+            file.flush()
+            run([self.interpreter, "-I", file.name, str(self.folder), *([str(base)] if base else [])], source)
 
     @contextmanager
     def _counted(self, total: int, cache: str, progress: Progress) -> Iterator[None]:
@@ -64,6 +74,17 @@ class Venv:
         progress.phase("fetching packages", unit="packages")
         with counting(progress, count):
             yield
+
+
+def related(releases: Path, entries: list[str]) -> Path | None:
+    """Return the newest finished release to take bytecode from, one with the same packages if there is one."""
+    found = []
+    for path in releases.iterdir() if releases.is_dir() else []:
+        record = read_record(path) if path.is_dir() and not path.is_symlink() else None
+        if record:
+            same = record.get("inputs", {}).get("lock") == entries
+            found.append((same, str(record.get("built_at", "")), path))
+    return max(found)[2] if found else None
 
 
 def _entries(folder: Path, pattern: str) -> int:

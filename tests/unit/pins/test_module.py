@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
-from ansible_collections.llmfleet.sglang.plugins.module_utils._pins import lookup
+from ansible_collections.llmfleet.sglang.plugins.module_utils._pins import file, lookup
 from ansible_collections.llmfleet.sglang.plugins.modules import pin
 
 from tests.unit.release.repository import Repository
 
-MODEL = "nvidia/Qwen3.5-397B-A17B-NVFP4"
+PROFILE, MODEL = "qwen3_5_397b_nvfp4", "nvidia/Qwen3.5-397B-A17B-NVFP4"
 REVISION = "9f8e7d6c" * 5
 
 
@@ -32,7 +32,13 @@ class Case:
 
     def run(self, **more: Any) -> dict[str, Any]:
         """Run the module in this process."""
-        given = {"dest": str(self.dest), "repository": self.upstream.url, "checkpoint": MODEL, **more}
+        given = {
+            "dest": str(self.dest),
+            "repository": self.upstream.url,
+            "profile": PROFILE,
+            "checkpoint": MODEL,
+            **more,
+        }
         with patch_module_args(given), pytest.raises(SystemExit):
             pin.main()
         answer: dict[str, Any] = json.loads(self.capsys.readouterr().out)
@@ -53,10 +59,10 @@ def test_it_writes_once_and_then_only_when_something_moved(case: Case) -> None:
     assert first["pins"] == {
         "sglang_commit": commit,
         "sglang_version": "0.5.23",
-        "sglang_checkpoint_revision": REVISION,
+        "sglang_checkpoint_revisions": {PROFILE: REVISION},
     }
     written = case.dest.read_bytes()
-    assert lookup.current(written.decode()) == first["pins"]
+    assert file.read(written.decode()).values == first["pins"]
     assert case.dest.stat().st_mode & 0o777 == 0o644
 
     assert case.run()["changed"] is False
@@ -64,7 +70,7 @@ def test_it_writes_once_and_then_only_when_something_moved(case: Case) -> None:
 
     moved = case.upstream.commit("second")
     assert case.run()["pins"]["sglang_commit"] == moved
-    assert lookup.current(case.dest.read_text())["sglang_commit"] == moved
+    assert file.read(case.dest.read_text()).values["sglang_commit"] == moved
 
 
 def test_a_check_run_tells_the_difference_and_writes_nothing(case: Case) -> None:
@@ -83,3 +89,49 @@ def test_what_cannot_be_looked_up_changes_no_pin(case: Case) -> None:
     assert "Nothing was pinned" in answer["msg"]
     assert "no branch or tag 'v9.9.9'" in answer["msg"]
     assert case.dest.read_bytes() == written
+
+
+def test_another_models_checkpoint_is_pinned_beside_the_first_and_the_source_stays(case: Case) -> None:
+    before = case.run()["pins"]
+    case.upstream.commit("moved meanwhile")
+    after = case.run(profile="kimi_k2_5_int4", checkpoint="moonshotai/Kimi-K2.5", what=["checkpoint"])
+    revisions = {PROFILE: REVISION, "kimi_k2_5_int4": REVISION}
+    assert after["pins"] == {**before, "sglang_checkpoint_revisions": revisions}
+    text = case.dest.read_text()
+    assert f"# main of {MODEL} at" in text
+    assert "# main of moonshotai/Kimi-K2.5 at" in text
+
+
+def test_the_source_alone_can_be_moved_on(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    case.run()
+    moved = case.upstream.commit("second")
+    monkeypatch.setattr(lookup, "revision_pin", lambda *_arguments, **_options: "0" * 40)
+    pins = case.run(what=["source"])["pins"]
+    assert pins["sglang_commit"] == moved
+    assert pins["sglang_checkpoint_revisions"] == {PROFILE: REVISION}
+
+
+def test_the_one_revision_of_an_older_file_makes_room(case: Case) -> None:
+    case.run()
+    case.dest.write_text(case.dest.read_text() + f'sglang_checkpoint_revision: "{REVISION}"\n')
+    assert case.run()["changed"] is True
+    assert "sglang_checkpoint_revision:" not in case.dest.read_text()
+    assert case.run()["changed"] is False
+
+
+def test_a_branch_that_moved_is_said_and_another_name_is_no_move(case: Case) -> None:
+    assert case.run()["moved"] == []
+    first = case.upstream.git("rev-parse", "HEAD")
+    assert case.run()["moved"] == []
+    second = case.upstream.commit("second")
+    [said] = case.run()["moved"]
+    assert said.startswith(f"main of {case.upstream.url} has moved since 20")
+    assert said.endswith(f": sglang_commit was {first} and is {second} now")
+    assert case.run(reference="v0.5.23")["moved"] == []
+
+
+def test_a_model_that_moved_is_said(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    case.run()
+    monkeypatch.setattr(lookup, "revision_pin", lambda *_arguments, **_options: "1" * 40)
+    [said] = case.run(what=["checkpoint"])["moved"]
+    assert f"sglang_checkpoint_revisions.{PROFILE} was {REVISION} and is {'1' * 40} now" in said

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from ansible_collections.llmfleet.sglang.plugins.module_utils._pins import lookup
 
 from tests.unit.release.repository import Repository
@@ -227,40 +226,3 @@ def test_a_token_that_does_not_open_the_model_is_not_told(hub: Hub) -> None:
 def test_a_hub_that_cannot_be_reached_is_named(endpoint: str) -> None:
     with pytest.raises(lookup.PinError, match=endpoint):
         lookup.revision_pin(endpoint, MODEL, "main", timeout=5)
-
-
-# --- the file ---
-
-VALUES = {"sglang_commit": A, "sglang_version": "0.5.23-1-gabcdef0", "sglang_checkpoint_revision": REVISION}
-ORIGINS = {
-    "sglang_commit": "main of https://user:hidden-word@mirror.example/sglang.git",
-    "sglang_version": "what `git describe` says of that commit",
-    "sglang_checkpoint_revision": f"main of {MODEL}\nsglang_port: 1",
-}
-
-
-def test_what_is_written_is_read_back_by_us_and_by_yaml() -> None:
-    text = lookup.render(VALUES, ORIGINS, "2026-11-30")
-    assert lookup.current(text) == VALUES
-    assert yaml.safe_load(text) == VALUES
-
-
-def test_each_value_has_its_origin_in_front_and_no_password() -> None:
-    lines = lookup.render(VALUES, ORIGINS, "2026-11-30").splitlines()
-    for name in VALUES:
-        (number,) = (number for number, line in enumerate(lines) if line.startswith(f"{name}:"))
-        assert lines[number - 1].startswith("# ")
-        assert lines[number - 1].endswith("on 2026-11-30")
-    assert "hidden-word" not in "\n".join(lines)
-
-
-def test_a_second_look_on_another_day_finds_the_same_pins() -> None:
-    """The module writes only when the values differ, so that a date alone changes nothing."""
-    first = lookup.render(VALUES, ORIGINS, "2026-11-30")
-    second = lookup.render(VALUES, ORIGINS, "2026-12-01")
-    assert lookup.current(first) == lookup.current(second) == VALUES
-
-
-@pytest.mark.parametrize("text", ["", "---\n", 'sglang_commit: ""\n', "# sglang_commit: abc\n"])
-def test_a_file_that_is_not_filled_in_holds_no_pin(text: str) -> None:
-    assert not any(lookup.current(text).values())

@@ -115,6 +115,14 @@ def test_an_identifier_survives_json() -> None:
     assert identity.release_id("0.5.23", json.loads(json.dumps(parts))) == identity.release_id("0.5.23", parts)
 
 
+def test_the_words_that_explain_a_patch_are_no_part_of_it() -> None:
+    [plain] = inputs()["patch_sets"]
+    told = {**plain, "summary": "Two tables", "edits": [{**plain["edits"][0], "reason": "The table lacks 12."}]}
+    assert name(patch_sets=[told]) == name(patch_sets=[plain]) == name()
+    moved = {**told, "edits": [{**told["edits"][0], "state": "absent"}]}
+    assert name(patch_sets=[moved]) != name()
+
+
 PATCHED_OTHERWISE = [{"name": "sm120", "edits": [{"id": "sizes", "dict_entry": {"key": "12", "value": "{2: 1}"}}]}]
 
 

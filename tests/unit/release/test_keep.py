@@ -47,9 +47,9 @@ class Host:
             (path / identity.RECORD).write_text(json.dumps(record))
         return name
 
-    def judge(self, number: int = 1, age: float = DAY, now: float | None = None) -> keep.Verdict:
+    def judge(self, number: int = 1, age: float = DAY, now: float | None = None, deployed: str = "") -> keep.Verdict:
         """Judge with `number` to keep."""
-        return keep.judge(self.places, number, age, now)
+        return keep.judge(self.places, number, age, now, deployed)
 
 
 @pytest.fixture
@@ -97,6 +97,16 @@ def test_a_release_to_roll_back_to_stays(host: Host) -> None:
     assert host.judge(1).kept == {old: f"named in {path}"}
 
 
+@pytest.mark.parametrize("folder", ["answered", "rejected"])
+def test_what_once_answered_or_was_rejected_keeps_no_release(host: Host, folder: str) -> None:
+    old, newer = host.release(1), host.release(2)
+    path = host.places.state / "qwen" / folder / f"{old}.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"release": old}))
+    verdict = host.judge(1)
+    assert (gone(verdict), list(verdict.kept)) == ([old], [newer])
+
+
 def test_a_prepared_unit_keeps_its_release(host: Host) -> None:
     old, _newer = host.release(1), host.release(2)
     (host.places.state / "qwen" / "next" / "sglang-qwen.service").write_text(f"ExecStart=/x/{old}/venv/bin/python")
@@ -131,8 +141,18 @@ def test_a_real_process_is_seen(host: Host) -> None:
     assert verdict.kept[old] == f"in use by process {process.pid}"
 
 
+def test_the_release_that_is_deployed_stays_and_counts(host: Host) -> None:
+    names = [host.release(number) for number in (1, 2, 3)]
+    assert gone(host.judge(1, deployed=names[0])) == names[1:]
+    # A check run has not built it: what the real run would remove is foreseen.
+    assert gone(host.judge(3, deployed="0.5.24-new")) == names[:1]
+    (host.units / "sglang-qwen.service").write_text(f"ExecStart={host.places.releases}/{names[0]}/venv/bin/python")
+    assert gone(host.judge(3, deployed="0.5.24-new")) == [names[1]]
+
+
 def test_where_something_cannot_be_read_nothing_is_decided(host: Host) -> None:
     host.release(1)
+    host.release(2)
     path = host.places.state / "qwen" / "snapshot.json"
     path.write_text("{ cut in the mid")
     with pytest.raises(keep.CannotTell, match=r"snapshot\.json is no JSON"):

@@ -21,6 +21,7 @@ from ansible_collections.llmfleet.sglang.plugins.modules import (
     release_prune,
     release_requirements,
     release_source,
+    source_bundle,
     source_mirror,
 )
 
@@ -154,3 +155,19 @@ def test_a_source_tree_is_laid_out_once_and_never_where_there_is_no_room(answer:
     shutil.rmtree(tmp_path / "mirror.git")
     (tmp_path / "releases/id/release.json").write_text(json.dumps({"id": "id"}))
     assert answer(release_source, **given)["changed"] is False
+
+
+def test_the_source_goes_from_host_to_host_in_a_bundle(answer: Any, tmp_path: Path) -> None:
+    upstream = Repository(tmp_path / "upstream")
+    commit = upstream.commit("[project]\n")
+    has, lacks, bundle = tmp_path / "has.git", tmp_path / "lacks.git", tmp_path / "fleet.bundle"
+    given = {"mirror": str(has), "commit": commit, "dest": str(bundle)}
+    told = answer(source_bundle, **given)
+    assert told["failed"] and f"This host has no commit {commit} in {has}" in told["msg"]
+    assert "sglang_source_host" in told["msg"]
+    answer(source_mirror, repository=upstream.url, path=str(has), commit=commit)
+    assert answer(source_bundle, check=True, **given)["changed"] and not bundle.exists()
+    assert answer(source_bundle, **given)["dest"] == str(bundle)
+    nowhere = {"repository": "https://nowhere.invalid/x.git", "path": str(lacks), "commit": commit}
+    said = answer(source_mirror, bundle=str(bundle), **nowhere)
+    assert (said["changed"], said["pyproject"]) == (True, "[project]\n")

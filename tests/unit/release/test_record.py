@@ -25,6 +25,8 @@ ENGINE = {
     "sglang/__init__.py": "__version__ = '0.5.23'\n",
     "sglang/launch_server.py": "print('a line of the engine')\n",
     "sglang/srt/__init__.py": "",
+    "sglang/srt/entrypoints/__init__.py": "",
+    "sglang/srt/entrypoints/http_server.py": "",
     "sglang/srt/distributed/__init__.py": "",
     "sglang/srt/distributed/device_communicators/__init__.py": "",
     PATCHED: "SIZES = {12: 1}\n",
@@ -61,7 +63,9 @@ class Release:
 
     def probe(self, *patched: str, **environment: str) -> dict[str, object]:
         """Probe it."""
-        return record.probe(self.folder, [self.root / name for name in patched or (PATCHED,)], environment)
+        paths = [self.root / name for name in patched or (PATCHED,)]
+        digests = {path: record.file_digest(path) if path.is_file() else "" for path in paths}
+        return record.probe(self.folder, digests, environment)
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +123,13 @@ def test_a_patched_module_from_elsewhere_is_refused(release: Release, tmp_path: 
         release.probe()
 
 
+def test_a_patched_file_that_was_written_again_is_refused(release: Release) -> None:
+    patched = {release.root / PATCHED: record.file_digest(release.root / PATCHED)}
+    (release.root / PATCHED).write_text("SIZES = {12: 2}\n")
+    with pytest.raises(record.ImportFailed, match=r"all_reduce_utils\.py is not as it was patched"):
+        record.probe(release.folder, patched, {})
+
+
 def test_a_patched_file_that_no_import_leads_to_is_refused(release: Release) -> None:
     write(release.root, {"sglang/srt/extra-file.py": "x = 1\n"})
     with pytest.raises(record.ImportFailed):
@@ -132,6 +143,9 @@ def test_a_patched_file_that_no_import_leads_to_is_refused(release: Release) -> 
         ("sglang/launch_server.py", "{2: 64 *\n", "SyntaxError"),
         ("sglang/launch_server.py", "raise SystemExit(0)\n", "does not import"),
         ("sglang/__init__.py", "raise ImportError('libcuda.so.1')\n", "libcuda.so.1"),
+        # What the service imports once it runs, and what only some models need.
+        ("sglang/srt/entrypoints/http_server.py", "import no_such_package\n", "No module named 'no_such_package'"),
+        (PATCHED, "SIZES = MiB\n", "name 'MiB' is not defined"),
     ],
 )
 def test_an_engine_that_does_not_import_says_why(release: Release, file: str, text: str, says: str) -> None:
@@ -160,10 +174,57 @@ def test_the_import_happens_in_the_services_environment(release: Release) -> Non
         release.probe()
 
 
-def test_the_probe_leaves_nothing_in_the_tree(release: Release) -> None:
-    before = sorted(release.root.rglob("*"))
+def test_the_probe_leaves_bytecode_and_nothing_else(release: Release) -> None:
+    before = sorted(release.folder.rglob("*"))
     release.probe()
-    assert sorted(release.root.rglob("*")) == before
+    left = [path for path in sorted(release.folder.rglob("*")) if "__pycache__" not in path.parts]
+    assert left == before
+    # The service, which cannot write it, finds it.
+    assert list(release.packages.glob("__pycache__/torch.*.pyc"))
+
+
+@pytest.mark.parametrize(
+    ("found", "changed", "after"),
+    [
+        ("absent", True, "present"),
+        ("upstream", False, "upstream"),
+        ("conflict", False, "conflict"),
+        ("not_found", False, "not_found"),
+    ],
+)
+def test_a_record_says_what_an_edit_came_to(found: str, changed: bool, after: str) -> None:
+    edit = {"id": "sizes", "state": found, "changed": changed, "file": "a.py", "line": 3, "reason": "long"}
+    assert record.patches([edit]) == [{"id": "sizes", "found": found, "state": after, "file": "a.py", "line": 3}]
+
+
+def test_the_record_appears_when_all_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, cache = tmp_path / "r1", tmp_path / "cache"
+    folder.mkdir()
+    cache.mkdir()
+    log = tmp_path / "log"
+    command = tmp_path / "bin" / "sync"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\necho "$* $(ls {folder})" >> {log}\n')
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{command.parent}:/usr/bin:/bin")
+    record.write_record(folder, {"id": "r1"}, [cache])
+    assert log.read_text().splitlines() == [
+        f"--file-system {folder} ",
+        f"--file-system {cache} ",
+        f"--file-system {folder} release.json",
+    ]
+
+
+def test_a_disk_that_cannot_be_written_leaves_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = tmp_path / "bin" / "sync"
+    command.parent.mkdir()
+    command.write_text("#!/bin/sh\necho 'Input/output error' >&2\nexit 1\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{command.parent}:/usr/bin:/bin")
+    (tmp_path / "r1").mkdir()
+    with pytest.raises(OSError, match="r1 cannot be written to its disk: Input/output error"):
+        record.write_record(tmp_path / "r1", {"id": "r1"})
+    assert list((tmp_path / "r1").iterdir()) == []
 
 
 def test_without_an_interpreter_there_is_nobody_to_ask(release: Release) -> None:

@@ -82,6 +82,28 @@ def test_the_mirror_follows_an_upstream_that_moved_to_another_address(
     with pytest.raises(source.GitError):
         source.update(mirror, upstream.url)
     source.update(mirror, f"file://{tmp_path / 'elsewhere'}")
+    assert origin(mirror) == f"file://{tmp_path / 'elsewhere'}"
+
+
+def origin(mirror: Path) -> str:
+    """The address that the mirror's configuration has."""
+    return source.run_git(["--git-dir", str(mirror), "remote", "get-url", "origin"]).strip()
+
+
+def test_an_address_that_does_not_answer_is_not_kept(mirror: Path, upstream: Repository, tmp_path: Path) -> None:
+    for bundle in (None, tmp_path / "none.bundle"):
+        with pytest.raises(source.GitError):
+            source.update(mirror, f"file://{tmp_path}/none.git", bundle=bundle)
+        assert origin(mirror) == upstream.url
+
+
+def test_a_branch_that_upstream_removed_goes_and_comes_to_nothing_else(mirror: Path, upstream: Repository) -> None:
+    upstream.git("branch", "gone")
+    source.update(mirror, upstream.url)
+    upstream.git("branch", "--delete", "gone")
+    source.update(mirror, upstream.url)
+    names = source.run_git(["--git-dir", str(mirror), "for-each-ref", "--format=%(refname)"]).split()
+    assert names == ["refs/heads/main", "refs/tags/v0.5.23"]
 
 
 def test_an_upstream_that_is_not_there_leaves_no_mirror(tmp_path: Path) -> None:
