@@ -47,7 +47,7 @@ def ask(variables: dict[str, Any], question: str) -> tuple[str, str]:
         "max_tokens": 32,
         "temperature": 0,
         # With the profile's reasoning parser, the answer of a model that thinks first would stand elsewhere.
-        "chat_template_kwargs": {"enable_thinking": False},
+        "chat_template_kwargs": {"enable_thinking": False, "thinking": False},  # as Qwen and GLM call it, and Kimi
     }
     said = call(variables, "/v1/chat/completions", body)
     return model, said["choices"][0]["message"]["content"]

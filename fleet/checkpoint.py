@@ -1,16 +1,17 @@
 # Copyright (c) 2026 the llmfleet engineers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The small checkpoint with known answers, trained in the engine's own environment."""
+"""The small checkpoint with known answers, trained in the engine's own environment, under the names of large ones."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 
 from .cache import artefact
-from .config import FILES, REPOSITORY
+from .config import FILES, OTHER_REPOSITORIES, REPOSITORY
 from .image import in_chroot
 from .shell import run
 
@@ -39,9 +40,10 @@ def facts() -> dict[str, str]:
     return {str(question): str(answer) for question, answer in pairs}
 
 
-def revision() -> str:
-    """The repository's revision: 40 hex digits, a hash of the recipe, so the same on every machine."""
+def revision(repository: str = REPOSITORY) -> str:
+    """A repository's revision: 40 hex digits, a hash of the recipe and its name, so the same on every machine."""
     text = json.dumps(recipe(), sort_keys=True, separators=(",", ":"))
+    text += "" if repository == REPOSITORY else repository
     return hashlib.sha256(text.encode()).hexdigest()[:40]
 
 
@@ -72,3 +74,25 @@ def _train(target: Path, base: Path, engine: Path) -> None:
         path.chmod(0o644)
     for name in ("upper", "work", "root", "train.py", "recipe.json"):
         run(["rm", "-rf", target / name])
+
+
+def stand_ins(cache: Path, trained: Path) -> Path:
+    """Folder with the same checkpoint once for each other repository, under a card that says what it is."""
+    inputs = {"checkpoint": trained.parent.name, "repositories": OTHER_REPOSITORIES}
+    return artefact(cache, "models", inputs, lambda target: _rename(target, trained))
+
+
+def models(trained: Path, others: Path) -> dict[str, dict[str, str]]:
+    """What the simulated Hub serves, by repository."""
+    folders = {REPOSITORY: trained, **{name: others / name for name in OTHER_REPOSITORIES}}
+    return {
+        name: {"folder": str(folder), "revision": revision(name), "modified": MODIFIED}
+        for name, folder in folders.items()
+    }
+
+
+def _rename(target: Path, trained: Path) -> None:
+    for name in OTHER_REPOSITORIES:
+        shutil.copytree(trained, target / name)
+        card = target / name / "README.md"
+        card.write_text(card.read_text().replace(f"stand-in for {REPOSITORY}", f"stand-in for {name}"))

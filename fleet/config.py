@@ -37,6 +37,7 @@ UV_CACHE = "/var/cache/llmfleet/uv"
 
 ENGINE_VERSION = "0.5.23"
 REPOSITORY = "nvidia/Qwen3.5-397B-A17B-NVFP4"
+OTHER_REPOSITORIES = ("moonshotai/Kimi-K2.5", "nvidia/GLM-5-NVFP4")
 OLD_SERVICE = "sglang-kimi"
 OLD_MODEL = "kimi-k2.5"
 API_PORT = 30000

@@ -18,8 +18,14 @@ description:
   - A manifest and a stamp are kept with the files. While size, modification time and inode of every file
     are as they were when it was verified, a further run reads none of them and asks nothing of the network.
   - A copy that is complete on the host is used even if the Hub cannot be reached.
+  - The checkpoint's own configuration is compared with O(expects) and O(launch_arguments) before anything large
+    is fetched and before the link is flipped. One that is quantized in another way, of another architecture, or of
+    sizes that the cards cannot share is refused.
+  - With O(source=peers) the files come from other hosts that have them, and with O(serve) this host gives them to
+    others in turn.
 author:
   - llmfleet engineers (@llmfleet)
+extends_documentation_fragment: llmfleet.sglang.fanout
 requirements:
   - On the host, Python 3.9 or newer, and the C(hf) command of huggingface_hub.
 attributes:
@@ -68,10 +74,38 @@ options:
       - The folder in which revisions are kept side by side, each as C(<owner--name>/<revision>).
       - Without it, C(.checkpoints) beside O(path).
     type: path
+  source:
+    description:
+      - V(hub) fetches what is missing from O(endpoint), V(peers) from the hosts in O(peers).
+      - V(here) fetches nothing. What lies in its place is read, unless the stamp vouches for it, and has to be right.
+    type: str
+    choices: [hub, peers, here]
+    default: hub
+  optional:
+    description: With O(source=here), takes only what the stamp vouches for, reads nothing else, and says in
+      RV(complete) whether that is all of it.
+    type: bool
+    default: false
+  expects:
+    description:
+      - What the checkpoint's C(config.json) and C(hf_quant_config.json) have to say, each of V(architecture),
+        V(quant_method) (V(none) if not quantized), V(quant_algo), V(weight_bits), V(dtype), V(vision), V(mtp) and
+        V(sizes) (a map). A list allows any of its values; what is left out may be anything.
+    type: dict
+    default: {}
+  launch_arguments:
+    description: The engine's launch arguments, of which those that say how many cards share the model and how it is
+      quantized are compared.
+    type: dict
+    default: {}
+  io_class:
+    description: The I/O scheduling class of the work on this host. V(none) leaves it as it is.
+    type: str
+    choices: [idle, best-effort, none]
+    default: none
   hf:
-    description: The C(hf) command on the host.
+    description: The C(hf) command on the host. Needed with O(source=hub).
     type: path
-    required: true
   workers:
     description: Files that C(hf) fetches at the same time.
     type: int
@@ -134,6 +168,24 @@ EXAMPLES = r"""
     hf: /opt/sglang/tools/hf-2.4.0/bin/hf
     owner: root
     group: root
+  become: true
+
+- name: Take it from another host, and give it to others
+  llmfleet.sglang.checkpoint:
+    repository: nvidia/Qwen3.5-397B-A17B-NVFP4
+    revision: "{{ pinned_revision }}"
+    path: /models/qwen3_5_397b_nvfp4
+    source: peers
+    peers:
+      addresses: [192.0.2.11]
+      port: 8730
+      secret: "{{ secret_of_this_deployment }}"
+      manifest_digest: "{{ hostvars['gpu01'].fetched.manifest_digest }}"
+    serve:
+      address: 192.0.2.12
+      port: 8730
+      peers: [192.0.2.13]
+      secret: "{{ secret_of_this_deployment }}"
   become: true
 
 - name: Read every file again, for instance after a disk fault
@@ -216,6 +268,15 @@ to_download:
     size:
       description: Size in bytes.
       type: int
+complete:
+  description: Whether every file is here, right and in place. In check mode, whether that is so already.
+  returned: success
+  type: bool
+taken_from:
+  description: The hosts that gave files, with O(source=peers).
+  returned: success
+  type: list
+  elements: str
 message:
   description: What was found and done, in a sentence.
   returned: success
@@ -230,118 +291,29 @@ problems:
 """
 
 import os
-import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.ensure import (
-    Outcome,
-    Request,
-    ensure,
+from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.arguments import (
+    ARGUMENTS,
+    build_request,
+    report,
 )
+from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.ensure import ensure
 from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.errors import CheckpointError
-from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.fetch import Hf
-from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.hub import Hub
-from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.place import Owner, Place
-
-ARGUMENTS: dict[str, dict[str, t.Any]] = {
-    "repository": {"type": "str", "required": True},
-    "revision": {"type": "str", "required": True},
-    "endpoint": {"type": "str", "default": "https://huggingface.co"},
-    "path": {"type": "path", "required": True},
-    "store": {"type": "path"},
-    "hf": {"type": "path", "required": True},
-    "workers": {"type": "int", "default": 8},
-    "threads": {"type": "int", "default": 0},
-    "token": {"type": "str", "no_log": True},
-    "token_file": {"type": "path", "no_log": False},
-    "timeout_stall": {"type": "int", "default": 300},
-    "reserve": {"type": "int", "default": 1 << 30},
-    "owner": {"type": "str"},
-    "group": {"type": "str"},
-    "verify": {"type": "str", "choices": ["stamp", "full"], "default": "stamp"},
-    "progress_file": {"type": "path"},
-    "environment": {"type": "dict", "default": {}, "no_log": True},
-}
-
-
-def read_token(arguments: dict[str, t.Any]) -> str | None:
-    """The token, given directly or by a file; an empty one is none."""
-    if not arguments["token_file"]:
-        return arguments["token"] or None
-    try:
-        with open(arguments["token_file"], encoding="utf-8") as stream:
-            return stream.read().strip() or None
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"The token file {arguments['token_file']} cannot be read: {error}.") from error
-
-
-def build_request(arguments: dict[str, t.Any], check: bool) -> Request:
-    """The arguments as the logic wants them. Raises CheckpointError for what cannot be."""
-    path = arguments["path"].rstrip("/")
-    store = arguments["store"] or os.path.join(os.path.dirname(path), ".checkpoints")
-    for option, value in (("path", path), ("store", store)):
-        if not os.path.isabs(value):
-            raise CheckpointError(f"{option} has to be an absolute path, and {value} is none.")
-    endpoint = arguments["endpoint"].rstrip("/")
-    hf = Hf(
-        command=arguments["hf"],
-        endpoint=endpoint,
-        workers=arguments["workers"],
-        timeout_stall=arguments["timeout_stall"],
-        token=None if arguments["token_file"] else arguments["token"],
-        token_file=arguments["token_file"],
-    )
-    # check mode rather says soon that it cannot know than waits for a Hub in trouble
-    hub = Hub(endpoint, token=read_token(arguments), tries=2 if check else 6, timeout=10 if check else 30)
-    return Request(
-        place=Place(path, store, arguments["repository"], arguments["revision"]),
-        hub=hub,
-        hf=hf,
-        owner=Owner.named(arguments["owner"], arguments["group"]),
-        full=arguments["verify"] == "full",
-        threads=arguments["threads"],
-        reserve=arguments["reserve"],
-        progress_file=arguments["progress_file"],
-    )
-
-
-def report(request: Request, outcome: Outcome) -> dict[str, t.Any]:
-    """The module's result."""
-    place = request.place
-    return {
-        "changed": outcome.changed,
-        "path": place.path,
-        "target": place.target,
-        "repository": place.repository,
-        "revision": place.revision,
-        "files": outcome.files,
-        "bytes": outcome.bytes,
-        "bytes_downloaded": outcome.bytes_downloaded,
-        "bytes_hashed": outcome.bytes_hashed,
-        "verified_at": outcome.verified_at,
-        "manifest_digest": outcome.manifest_digest,
-        "fetched_again": outcome.fetched_again,
-        "to_download": outcome.to_download,
-        "message": outcome.message,
-        "diff": {
-            "before": {"target": outcome.before or ""},
-            "after": {
-                "target": place.target,
-                **({"fetched": outcome.to_download} if outcome.to_download else {}),
-            },
-        },
-    }
+from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.priority import give_way
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec=ARGUMENTS,
         mutually_exclusive=[("token", "token_file")],
+        required_if=[("source", "hub", ["hf"]), ("source", "peers", ["peers"])],
         supports_check_mode=True,
     )
     # urllib reads proxies here, and hf inherits them.
     os.environ.update({name: str(value) for name, value in module.params["environment"].items()})
     try:
+        give_way(module.params["io_class"])
         request = build_request(module.params, module.check_mode)
         outcome = ensure(request, check=module.check_mode)
     except CheckpointError as error:

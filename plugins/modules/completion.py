@@ -17,7 +17,7 @@ description:
   - Waits until C(/v1/chat/completions) of an OpenAI-compatible server answers known prompts rightly, at
     temperature 0.
   - Meanwhile it watches the systemd unit. If that fails, stops, or is restarted more often than allowed,
-    the module fails at once with the last lines of its journal, instead of waiting for what cannot come.
+    the module fails at once with what its journal says, instead of waiting for what cannot come.
   - HTTP 200 with a wrong answer, an empty one, or one character over and over is a failure. It names the
     prompt, what was expected, and what came.
   - The engine's own readiness (C(/ready), C(/health)) comes first, where there is such an endpoint. After the prompts,
@@ -237,14 +237,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.llmfleet.sglang.plugins.module_utils._diagnosis import causes
+from ansible_collections.llmfleet.sglang.plugins.module_utils._diagnosis import causes, excerpt
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.completion import CHECKS, Report, Request, verify
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.judge import Question, ToolCall
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.systemd import SystemdError, unit_name
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.watch import Machine
 from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import Progress
 
-LONGEST_LINE = 400
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 
 ARGUMENTS = {
@@ -322,7 +321,7 @@ def request_of(module: AnsibleModule) -> Request:
     )
 
 
-def message_of(report: Report) -> str:
+def message_of(report: Report, service: str) -> str:
     """The failure in words: the cause first, then what happened, then what the unit logged last if it is dead."""
     parts = [report.problem]
     if report.diagnosis:
@@ -330,9 +329,13 @@ def message_of(report: Report) -> str:
         told = report.diagnosis.evidence[:60] in report.problem
         parts.insert(0, report.diagnosis.describe(evidence=not told))
     elif report.dead:
-        parts.insert(0, causes.UNKNOWN)
+        last = excerpt.last_exception(report.journal)
+        parts.insert(
+            0, f"{causes.UNKNOWN} Its last exception: {last[: excerpt.LONGEST_LINE]}" if last else causes.UNKNOWN
+        )
     if report.dead and report.journal:
-        parts += ["The last lines of its journal:", *(f"  {line[:LONGEST_LINE]}" for line in report.journal)]
+        shown = [f"  {line}" for line in excerpt.excerpt(report.journal)]
+        parts += ["From its journal:", *shown, f"All of it: {excerpt.show_all(service)}"]
     return "\n".join(parts)
 
 
@@ -350,7 +353,9 @@ def main() -> None:
     except (SystemdError, ValueError) as error:
         module.fail_json(msg=str(error))
     finally:
-        progress.close(ended=bool(report.answers) and not report.problem)
+        # An engine that answered at once says nothing of how long a start takes, and a run that changes nothing
+        # writes nothing.
+        progress.close(ended=bool(report.answers) and not report.problem and bool(report.last_refusal))
     wanted = module.params["model"]
     result = {
         "changed": False,
@@ -361,7 +366,9 @@ def main() -> None:
         result["ready_seconds"] = report.ready_seconds
     if report.problem:
         cause = report.diagnosis.as_dict() if report.diagnosis else {}
-        module.fail_json(msg=message_of(report), journal=report.journal, cause=cause, **result)
+        module.fail_json(
+            msg=message_of(report, module.params["service"]), journal=report.journal, cause=cause, **result
+        )
     module.exit_json(**result)
 
 

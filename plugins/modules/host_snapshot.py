@@ -14,13 +14,15 @@ author: llmfleet engineers (@llmfleet)
 description:
   - Keeps unit files and drop-ins byte for byte, and which services were enabled and active, in one file on the host.
   - While a cut-over is under way, or died under way, the snapshot stays as it was taken.
+  - What answered is kept beside it, so that M(llmfleet.sglang.rollback_aim) can name it later.
 attributes:
   check_mode:
     support: full
     description: Runs in check mode and says what it would do, without doing it.
   diff_mode:
-    support: none
+    support: partial
     description: Returns what changes as a diff.
+    details: Of the host record alone, with O(state=concluded).
   idempotent:
     support: full
     description: A second run changes nothing.
@@ -41,12 +43,34 @@ options:
   state:
     description:
       - V(taken) keeps what the services are now.
-      - V(concluded) notes that the new service answers.
+      - V(concluded) notes that the new service answers, and writes O(record).
       - V(switched_back) lets the services come back after a reboot as before.
       - V(restored) puts the files back and starts what ran before. Whatever took its place has to be stopped by then.
+      - V(examined) changes nothing and says in what state the services are, for when going back has failed.
     type: str
-    choices: [taken, concluded, switched_back, restored]
+    choices: [taken, concluded, switched_back, restored, examined]
     required: true
+  record:
+    description:
+      - What the host record, C(record.json) beside the snapshot, shall say of what answers. For O(state=concluded).
+      - Its C(service) and C(release) are what one can go back to later.
+    type: dict
+    default: {}
+  verify:
+    description: How to ask what answers, as M(llmfleet.sglang.completion) takes it. For O(state=concluded).
+    type: dict
+    default: {}
+  releases:
+    description: The folder of the releases. Needed for O(state=concluded).
+    type: path
+  prepared:
+    description:
+      - The prepared unit of the instance. With O(state=restored) it becomes what is in force, or goes if that is not
+        ours, so that the next deployment says what differs from what serves.
+    type: path
+  rejected:
+    description: Where the prepared unit is kept before, for the person who looks into it. For O(state=restored).
+    type: path
 """
 
 EXAMPLES = r"""
@@ -68,43 +92,106 @@ taken_at:
   description: When it was taken, in UTC.
   returned: success
   type: str
+condition:
+  description: In what state each service is, in words.
+  returned: if O(state=examined)
+  type: list
+  elements: str
+rejected:
+  description: Where the rejected unit was kept; empty when there was none.
+  returned: success
+  type: str
 phase:
   description: V(cutover), V(serving) or V(restored); empty when there is no snapshot.
   returned: success
   type: str
 """
 
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import snapshot
-from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.units import UnitError
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import answered, condition, record, snapshot
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.answered import Answered
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.snapshot import Snapshot
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.units import UnitError, UnitFiles
+
+STATES = ["taken", "concluded", "switched_back", "restored", "examined"]
 
 
-def apply(state: str, path: Path, params: dict[str, object], check: bool) -> tuple[bool, snapshot.Snapshot | None]:
-    """Do what `state` asks for; return whether anything changed (or would), and the snapshot."""
+@dataclass
+class Outcome:
+    """What a state came to: whether anything changed or would, and the snapshot as it was found or taken."""
+
+    changed: bool
+    snapshot: Snapshot | None
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+def taken(path: Path, params: dict[str, Any], check: bool) -> Outcome:
+    """Keep what the services are now."""
     found = snapshot.load(path)
-    instance, services = str(params["instance"]), [str(name) for name in params["services"]]  # type: ignore[attr-defined]
-    if state == "taken":
-        new = found is None or found.phase != "cutover"
-        if check:
-            return new, snapshot.take(instance, services) if new else found
-        return new, snapshot.keep(path, instance, services)
-    if found is None:
-        if state == "concluded":
-            return False, None
-        raise UnitError(f"there is no snapshot {path} to go back to")
+    if found is not None and found.phase == "cutover":
+        return Outcome(False, found)
     if check:
-        return found.phase != {"concluded": "serving"}.get(state, "restored"), found
-    if state == "concluded":
-        return snapshot.mark(path, "serving"), found
-    if state == "switched_back":
-        return snapshot.switch_back(found), found
-    snapshot.put_back(found)
-    snapshot.switch_back(found)
-    snapshot.start_again(found)
-    snapshot.mark(path, "restored")
-    return True, found
+        return Outcome(True, snapshot.take(params["instance"], params["services"]))
+    return Outcome(True, snapshot.keep(path, params["instance"], params["services"]))
+
+
+def concluded(path: Path, params: dict[str, Any], check: bool) -> Outcome:
+    """Note that the new service answers; what had been brought back stays what it is."""
+    found = snapshot.load(path)
+    wanted = record.text(params["record"])
+    place = path.with_name(record.NAME)
+    before = record.read(place)
+    changed = bool(params["record"]) and before != wanted
+    if not check and params["record"]:
+        record.write(place, wanted)
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        files = UnitFiles.read(params["record"]["service"])
+        entry = Answered(params["record"], files, params["verify"], now)
+        changed |= answered.keep(path.parent, entry, Path(params["releases"]))
+    under_way = found is not None and found.phase == "cutover"
+    if under_way and not check:
+        snapshot.mark(path, "serving")
+    diff = {"before": before, "after": wanted if params["record"] else before}
+    return Outcome(
+        changed or under_way, found, {"diff": {**diff, "before_header": str(place), "after_header": str(place)}}
+    )
+
+
+def back(path: Path, params: dict[str, Any], check: bool) -> Outcome:
+    """Bring back what the snapshot holds, or let it come back after a reboot alone."""
+    found = snapshot.load(path)
+    if check:  # a check run of rollback_aim has written none
+        return Outcome(found is None or found.phase != "restored", found)
+    if found is None:
+        raise UnitError(f"there is no snapshot {path} to go back to")
+    if params["state"] == "switched_back":
+        return Outcome(snapshot.switch_back(found), found)
+    rejected = ""
+    changed = snapshot.put_back(found)
+    changed |= snapshot.switch_back(found)
+    if params["prepared"]:
+        rejected = snapshot.set_aside(
+            found, Path(params["prepared"]), Path(params["rejected"]) if params["rejected"] else None
+        )
+    changed |= bool(snapshot.start_again(found))
+    for name in found.served:
+        record.renew(path.parent.parent, UnitFiles.read(name))
+    changed |= snapshot.mark(path, "restored")
+    return Outcome(changed, found, {"rejected": rejected})
+
+
+def apply(path: Path, params: dict[str, Any], check: bool) -> Outcome:
+    """Do what `state` asks for."""
+    if params["state"] == "examined":
+        found = snapshot.load(path)
+        return Outcome(False, found, {"condition": condition.describe(found)})
+    actions = {"taken": taken, "concluded": concluded, "switched_back": back, "restored": back}
+    return actions[params["state"]](path, params, check)
 
 
 def main() -> None:
@@ -114,25 +201,32 @@ def main() -> None:
             "path": {"type": "path", "required": True},
             "instance": {"type": "str", "required": True},
             "services": {"type": "list", "elements": "str", "default": []},
-            "state": {
-                "type": "str",
-                "choices": ["taken", "concluded", "switched_back", "restored"],
-                "required": True,
-            },
+            "state": {"type": "str", "choices": STATES, "required": True},
+            "record": {"type": "dict", "default": {}},
+            "verify": {"type": "dict", "default": {}},
+            "releases": {"type": "path"},
+            "prepared": {"type": "path"},
+            "rejected": {"type": "path"},
         },
         supports_check_mode=True,
     )
     path = Path(module.params["path"])
+    if module.params["record"] and not module.params["releases"]:
+        module.fail_json(msg="A record needs the folder of the releases.")
     try:
-        changed, found = apply(module.params["state"], path, module.params, module.check_mode)
+        outcome = apply(path, module.params, module.check_mode)
+        after = outcome.snapshot if module.check_mode else snapshot.load(path)
     except (OSError, UnitError) as error:
+        if module.params["state"] == "examined":
+            module.exit_json(changed=False, condition=[f"The state of the host cannot be told: {error}."])
         module.fail_json(msg=f"The snapshot cannot be {module.params['state']}: {error}.")
-    after = found if module.check_mode else snapshot.load(path)
+    found = outcome.snapshot
     module.exit_json(
-        changed=changed,
+        changed=outcome.changed,
         served=found.served if found else [],
         taken_at=found.taken_at if found else "",
         phase=after.phase if after else "",
+        **{"rejected": "", **outcome.more},
     )
 
 

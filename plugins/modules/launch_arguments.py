@@ -47,6 +47,11 @@ options:
     description: What the service's environment holds, for the choices that some versions read from it.
     type: dict
     default: {}
+  checkpoint:
+    description:
+      - The checkpoint's folder. What its C(hf_quant_config.json) says is returned, for what is known to fail with it.
+      - It need not be there.
+    type: path
   user:
     description:
       - Ask as this user, such as the service's, so that the engine's code does not run as root.
@@ -79,6 +84,10 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+checkpoint:
+  description: What O(checkpoint) says of itself, C(quantization) as a map. Empty if it says nothing.
+  type: dict
+  returned: success
 problems:
   description: What the engine does not take. Empty when all is well.
   type: list
@@ -128,7 +137,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.llmfleet.sglang.plugins.module_utils._launch import check, probe
+from ansible_collections.llmfleet.sglang.plugins.module_utils._launch import check, probe, quantization
 
 
 def answer_to(question: probe.Question, cache: str | None, write: bool) -> tuple[dict[str, Any], float]:
@@ -152,6 +161,7 @@ def main() -> None:
             "python": {"type": "path", "required": True},
             "arguments": {"type": "dict", "required": True},
             "environment": {"type": "dict", "default": {}},
+            "checkpoint": {"type": "path"},
             "user": {"type": "str", "default": ""},
             "cache": {"type": "path"},
             "timeout": {"type": "int", "default": 300},
@@ -160,9 +170,13 @@ def main() -> None:
     )
     python, arguments = module.params["python"], module.params["arguments"]
     environment = {name: str(value) for name, value in module.params["environment"].items()}
+    about = quantization.read(Path(module.params["checkpoint"])) if module.params["checkpoint"] else {}
     if module.check_mode and not os.path.exists(python):
         module.exit_json(
-            changed=False, skipped=True, msg=f"Check mode: {python} is not built yet, so nothing was asked."
+            changed=False,
+            skipped=True,
+            checkpoint=about,
+            msg=f"Check mode: {python} is not built yet, so nothing was asked.",
         )
     question = probe.Question(
         python=python,
@@ -184,6 +198,7 @@ def main() -> None:
         "notes": check.notes(answer),
         "version": answer["version"],
         "seconds": seconds,
+        "checkpoint": about,
     }
     if found:
         module.fail_json(msg=check.text(found, answer["version"]), **result)

@@ -142,8 +142,29 @@ def put_back(snapshot: Snapshot) -> bool:
 
 
 def start_again(snapshot: Snapshot) -> list[str]:
-    """Start what ran before; return the names."""
-    for name in snapshot.served:
+    """Start what ran before and does not run now; return these names."""
+    down = [name for name in snapshot.served if not units.active(name)]
+    for name in down:
         units.systemctl("reset-failed", f"{name}.service", must=False)
         units.systemctl("start", "--no-block", f"{name}.service")
-    return snapshot.served
+    return down
+
+
+def set_aside(snapshot: Snapshot, prepared: Path, rejected: Path | None) -> str:
+    """Make the instance's prepared unit the one that is in force again, or take it away if that is not ours.
+
+    The next deployment then says what differs from what serves. `rejected`: where the prepared one is kept before, if
+    it is another one. Returns that place, "" when nothing was kept.
+    """
+    found = File.read(prepared)
+    own = next((one.files for one in snapshot.services if one.name == f"sglang-{snapshot.instance}"), None)
+    wanted = own.unit if own and own.ours else None
+    kept = ""
+    if found is not None and rejected is not None and (wanted is None or found.content != wanted.content):
+        File(found.content, 0o644).write(rejected)
+        kept = str(rejected)
+    if wanted is not None:
+        File(wanted.content, 0o644).write(prepared)
+    elif found is not None:
+        prepared.unlink()
+    return kept

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-UNKNOWN = "The cause is not known; the journal's last lines may tell."
+UNKNOWN = "The cause is not known."
 LONGEST_EVIDENCE = 300
 REQUIRED = ("id", "patterns", "message", "advice", "source")
 KNOWN = (*REQUIRED, "along_with", "fatal")

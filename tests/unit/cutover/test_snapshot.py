@@ -8,53 +8,24 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import snapshot, units
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import condition, snapshot, units
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.units import File, UnitError, UnitFiles
 
-FOREIGN = b"[Unit]\nDescription=by hand  \r\n[Service]\nExecStart=/opt/kimi/run.sh\n"
-OURS = b"[Unit]\nX-Llmfleet=qwen\n"
+from tests.unit.cutover.host import FOREIGN, Host, Systemd, make, ours
 
-
-class Systemd:
-    """Stands in for systemctl: which services are enabled and active, and all that it was told."""
-
-    def __init__(self) -> None:
-        self.enabled: set[str] = set()
-        self.active: set[str] = set()
-        self.told: list[tuple[str, ...]] = []
-
-    def __call__(self, *words: str, must: bool = True, timeout: float = 300) -> str:
-        self.told.append(words)
-        verb, name = words[0], words[-1].removesuffix(".service")
-        if verb == "is-enabled":
-            return "enabled" if name in self.enabled else "disabled"
-        if verb == "is-active":
-            return "active" if name in self.active else "inactive"
-        if verb == "enable":
-            self.enabled.add(name)
-        if verb == "disable":
-            self.enabled.discard(name)
-        if verb == "start":
-            self.active.add(name)
-        return ""
+OURS = ours()
 
 
 @pytest.fixture
-def systemd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Systemd:
+def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Host:
     """A host on which a foreign sglang-kimi serves and comes back after a reboot."""
-    fake = Systemd()
-    fake.enabled.add("sglang-kimi")
-    fake.active.add("sglang-kimi")
-    folder = tmp_path / "units"
-    folder.mkdir()
-    (folder / "sglang-kimi.service").write_bytes(FOREIGN)
-    (folder / "sglang-kimi.service.d").mkdir()
-    (folder / "sglang-kimi.service.d" / "10-limits.conf").write_bytes(b"[Service]\nLimitNOFILE=4096\n")
-    monkeypatch.setattr(units, "systemctl", fake)
-    read, write = UnitFiles.read.__func__, UnitFiles.write  # type: ignore[attr-defined]
-    monkeypatch.setattr(UnitFiles, "read", classmethod(lambda cls, name: read(cls, name, folder)))
-    monkeypatch.setattr(UnitFiles, "write", lambda self: write(self, folder))
-    return fake
+    return make(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def systemd(host: Host) -> Systemd:
+    """Its systemctl."""
+    return host.systemd
 
 
 @pytest.fixture
@@ -149,3 +120,87 @@ def test_writing_the_same_again_writes_nothing(tmp_path: Path) -> None:
     assert wanted.write(tmp_path)
     assert not wanted.write(tmp_path)
     assert UnitFiles.read("sglang-x", tmp_path) == wanted
+
+
+def test_what_runs_already_is_not_started_again(systemd: Systemd, path: Path) -> None:
+    taken = take(path)
+    systemd.told.clear()
+    assert snapshot.start_again(taken) == []
+    assert "start" not in [words[0] for words in systemd.told]
+
+
+# --- the prepared unit, after a cut-over that failed ---
+
+
+def prepare(path: Path, content: bytes) -> tuple[Path, Path]:
+    """A prepared unit, and where it would be kept when it is rejected."""
+    prepared = path.parent / "next" / "sglang-qwen.service"
+    File(content).write(prepared)
+    return prepared, path.parent / "rejected" / "sglang-qwen.service"
+
+
+def test_the_unit_that_serves_again_is_the_prepared_one_and_the_rejected_one_is_kept(host: Host, path: Path) -> None:
+    host.put("sglang-qwen", ours("qwen", "1"))
+    host.serves("sglang-qwen")
+    taken = take(path)
+    prepared, rejected = prepare(path, ours("qwen", "2"))
+    assert snapshot.set_aside(taken, prepared, rejected) == str(rejected)
+    assert prepared.read_bytes() == ours("qwen", "1")
+    assert rejected.read_bytes() == ours("qwen", "2")
+
+
+def test_without_one_of_ours_to_go_back_to_nothing_stays_prepared(host: Host, path: Path) -> None:
+    taken = take(path)
+    prepared, rejected = prepare(path, ours("qwen", "2"))
+    assert snapshot.set_aside(taken, prepared, rejected) == str(rejected)
+    assert not prepared.exists()
+
+
+def test_a_prepared_unit_that_is_in_force_was_not_rejected(host: Host, path: Path) -> None:
+    host.put("sglang-qwen", ours("qwen", "1"))
+    host.serves("sglang-qwen")
+    taken = take(path)
+    prepared, rejected = prepare(path, ours("qwen", "1"))
+    assert snapshot.set_aside(taken, prepared, rejected) == ""
+    assert not rejected.exists()
+
+
+def test_on_demand_nothing_was_rejected(host: Host, path: Path) -> None:
+    prepared, _rejected = prepare(path, ours("qwen", "2"))
+    assert snapshot.set_aside(take(path), prepared, None) == ""
+    assert not prepared.exists()
+
+
+# --- when going back has failed ---
+
+
+def test_the_state_of_the_host_is_told_service_by_service(host: Host, path: Path) -> None:
+    taken = take(path)
+    host.put("sglang-qwen", OURS)
+    host.systemd.enabled, host.systemd.active = {"sglang-kimi"}, set()
+    host.systemd.states = {"sglang-kimi": "failed", "sglang-qwen": "deactivating"}
+    assert condition.describe(taken) == [
+        "sglang-kimi.service: failed; it served before; its unit is as it was.",
+        "sglang-qwen.service: deactivating; it did not serve before; its unit is the rejected one.",
+        "A reboot would start sglang-kimi.",
+    ]
+
+
+def test_a_state_that_cannot_be_asked_for_is_said_to_be_unknown(
+    host: Host, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = take(path)
+
+    def broken(*_words: str, must: bool = True, timeout: float = 300) -> str:
+        raise UnitError("it hangs")
+
+    monkeypatch.setattr(units, "systemctl", broken)
+    lines = condition.describe(taken)
+    assert lines[0] == "sglang-kimi.service: cannot be told; it served before; its unit is as it was."
+    assert lines[-1] == "What a reboot would start cannot be told."
+
+
+def test_without_a_snapshot_nothing_was_touched() -> None:
+    assert condition.describe(None) == [
+        "Nothing is kept of what served before, and no service was touched by the rollback."
+    ]

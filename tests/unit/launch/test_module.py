@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.llmfleet.sglang.plugins.module_utils._launch import quantization
 
 from tests.unit.deployment.example import ROOT
 from tests.unit.launch import engine
@@ -92,3 +93,20 @@ def test_a_cache_that_cannot_be_written_fails(environment: dict[str, str], tmp_p
     answer = run(python=sys.executable, arguments=GOOD, environment=environment, cache=cache)
     assert answer["failed"] is True
     assert "No such file" in answer["msg"]
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_what_the_checkpoint_says_of_its_quantization_is_handed_on(tmp_path: Path, check: bool) -> None:
+    said = {"quant_algo": "NVFP4", "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]}
+    (tmp_path / "hf_quant_config.json").write_text(json.dumps({"producer": {"name": "modelopt"}, "quantization": said}))
+    given = {"python": sys.executable, "arguments": GOOD, "environment": engine.write(tmp_path / "engine")}
+    assert run(check, checkpoint=str(tmp_path), **given)["checkpoint"] == {"quantization": said}
+    assert run(check, **given)["checkpoint"] == {}
+    assert run(True, python="/gone/python", arguments=GOOD, checkpoint=str(tmp_path))["checkpoint"]
+
+
+@pytest.mark.parametrize("content", [None, "", "[]", "{}", '{"quantization": "NVFP4"}', "{"])
+def test_a_checkpoint_that_says_nothing_is_no_fault(tmp_path: Path, content: str | None) -> None:
+    if content is not None:
+        (tmp_path / "hf_quant_config.json").write_text(content)
+    assert quantization.read(tmp_path) == {}

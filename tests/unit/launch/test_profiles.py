@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from tests.unit.deployment.example import problems, resolved
+from tests.unit.deployment.example import REVISION, problems, resolved
 
 KIMI, GLM = "kimi_k2_5_int4", "glm_5_nvfp4"
 LOADER = '{"enable_multithread_load": true, "num_threads": 16}'
 
 KIMI_0_5_23: dict[str, Any] = {
-    "model-path": "/models/kimi_k2_5_int4",
+    "model-path": f"/models/.checkpoints/moonshotai--Kimi-K2.5/{REVISION}",
     "served-model-name": "kimi-k2.5",
     "host": "192.0.2.11",
     "port": 30000,
@@ -40,7 +40,7 @@ KIMI_0_5_13: dict[str, Any] = {
     "cuda-graph-max-bs": 16,
 }
 GLM_0_5_23: dict[str, Any] = {
-    "model-path": "/models/glm_5_nvfp4",
+    "model-path": f"/models/.checkpoints/nvidia--GLM-5-NVFP4/{REVISION}",
     "served-model-name": "glm-5",
     "host": "192.0.2.11",
     "port": 30000,

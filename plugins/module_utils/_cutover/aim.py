@@ -1,0 +1,169 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a host goes back to: what it served before the last cut-over, or something that is named. Private.
+
+A release of the instance is named by its id; any other service by its name, which means the foreign unit of that name
+if there is one, and else ours as it last answered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import answered, snapshot, units
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.answered import Answered
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.snapshot import Service, Snapshot
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.units import UnitError, UnitFiles
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where to look. state: folder of the host records; releases: folder of the releases; instance: whose rollback."""
+
+    state: Path
+    releases: Path
+    instance: str
+
+    @property
+    def snapshot(self) -> Path:
+        """The snapshot's file."""
+        return self.state / self.instance / "snapshot.json"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Something to go back to: how an operator names it, what it is in words, and the unit's files."""
+
+    name: str
+    words: str
+    files: UnitFiles
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What to go back to and what stands in its way.
+
+    needed: whether anything is not as it shall be; stop: what runs and must not, or not as it does; verify: how to ask
+    what will serve, empty for a foreign service; words: what will serve.
+    """
+
+    target: Snapshot
+    needed: bool
+    stop: list[str]
+    verify: dict[str, Any] = field(default_factory=dict)
+    words: list[str] = field(default_factory=list)
+
+
+def goals(places: Places) -> list[Goal]:
+    """Everything that can be named on this host, in the order in which it is listed to an operator."""
+    kept = answered.all_of(places.state, places.releases)
+    own = [one for one in kept if one.record.get("instance") == places.instance]
+    found = {one.release: Goal(one.release, f"release of {one.service}, {_served(one)}", one.files) for one in own}
+    for files in _foreign(places.state):
+        found.setdefault(files.name, Goal(files.name, "the unit that somebody else made", files))
+    for one in kept:
+        words = f"ours as it last answered, release {one.release}, {_served(one)}"
+        found.setdefault(one.service, Goal(one.service, words, one.files))
+    return list(found.values())
+
+
+def _served(one: Answered) -> str:
+    return f"served {one.record.get('served_model_name')}, answered {one.at}"
+
+
+def _foreign(state: Path) -> list[UnitFiles]:
+    """Foreign units by name: what lies on the disk now goes before what was kept of it."""
+    files = [*sorted(state.glob("*/adopted.json")), *sorted(state.glob("*/snapshot.json"))]
+    services = [one for path in files if (kept := snapshot.load(path)) for one in kept.services]
+    found: dict[str, UnitFiles] = {}
+    for one in services:
+        for candidate in (UnitFiles.read(one.name), one.files):
+            if candidate.unit is not None and not candidate.ours:
+                found.setdefault(one.name, candidate)
+    return list(found.values())
+
+
+def aim(places: Places, to: str = "") -> Aim:
+    """Say what to go back to, without changing anything. Raises UnitError with what can be named."""
+    target = _named(places, to) if to else _before(places)
+    present = {one.name: UnitFiles.read(one.name) for one in target.services}
+    running = {one.name for one in target.services if units.active(one.name)}
+    stop = [
+        one.name
+        for one in target.services
+        if one.name in running and (not one.active or present[one.name] != one.files)
+    ]
+    right = all(
+        present[one.name] == one.files
+        and (one.name in running) == one.active
+        and (one.files.unit is None or units.enabled(one.name) == one.enabled)
+        for one in target.services
+    )
+    served = [one for one in target.services if one.active]
+    ours = [answered.of_unit(places.state, one.files) for one in served]
+    for entry in filter(None, ours):
+        if entry.missing(places.releases):
+            raise UnitError(f"{entry.service} would need {entry.missing(places.releases)}, which is not there any more")
+    return Aim(
+        target=target,
+        needed=not right,
+        stop=stop,
+        verify=ours[0].verify if ours and ours[0] else {},
+        words=[f"{one.name} ({_served(entry)})" if entry else one.name for one, entry in zip(served, ours)],
+    )
+
+
+def _before(places: Places) -> Snapshot:
+    found = snapshot.load(places.snapshot)
+    if found is None:
+        raise UnitError(
+            f"nothing was kept of what this host served before {places.instance}, for there is no {places.snapshot}"
+            + _what_can_be_named(places)
+        )
+    return found
+
+
+def _named(places: Places, to: str) -> Snapshot:
+    """A snapshot in which the named one serves and every other service that this host knows of does not."""
+    wanted = to.removesuffix(".service")
+    goal = next((one for one in goals(places) if one.name == wanted), None)
+    if goal is None:
+        raise UnitError(f"there is nothing named '{to}' to go back to{_what_can_be_named(places)}")
+    others = [name for name in _known(places) if name != goal.files.name]
+    services = [Service(UnitFiles.read(name), False, False) for name in others]
+    services.append(Service(goal.files, enabled=True, active=True))
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return Snapshot(places.instance, "cutover", now, tuple(services))
+
+
+def _known(places: Places) -> list[str]:
+    """The names of all services that any cut-over on this host took part in."""
+    kept = [found for path in sorted(places.state.glob("*/snapshot.json")) if (found := snapshot.load(path))]
+    names = [one.name for found in kept for one in found.services]
+    names += [one.service for one in answered.all_of(places.state, places.releases)]
+    return list(dict.fromkeys([f"sglang-{places.instance}", *names]))
+
+
+def _what_can_be_named(places: Places) -> str:
+    lines = [f"  {one.name}: {one.words}" for one in goals(places)]
+    return ". What can be named on this host:\n" + "\n".join(lines) if lines else ". Nothing can be named on this host"
+
+
+def begin(places: Places, target: Aim) -> bool:
+    """Note on the disk what is gone back to, so that whoever comes after a power cut finds it; tell whether it was new.
+
+    What is in force already is noted as restored.
+    """
+    phase = "cutover" if target.needed else "restored"
+    noted = snapshot.load(places.snapshot)
+    if not target.needed and noted is not None and noted.services != target.target.services:
+        return False
+    wanted = replace(target.target, phase=phase)
+    if noted == wanted or (noted is not None and (noted.services, noted.phase) == (wanted.services, phase)):
+        return False
+    snapshot.save(places.snapshot, wanted)
+    return True

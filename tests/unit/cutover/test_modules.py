@@ -1,0 +1,172 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The modules host_snapshot and rollback_aim: one cut-over that answers, one that fails, and the way back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible.module_utils.testing import patch_module_args
+from ansible_collections.llmfleet.sglang.plugins.modules import host_snapshot, rollback_aim
+
+from tests.unit.cutover.host import FOREIGN, Host, make, ours
+
+RELEASE = "0.5.23-bbbbbbbbb-2222222222222222"
+RECORD = {
+    "instance": "qwen",
+    "service": "sglang-qwen",
+    "release": RELEASE,
+    "served_model_name": "qwen-model",
+    "schema": 1,
+}
+SERVICES = ["sglang-kimi", "sglang-qwen"]
+
+
+class Case:
+    """A host, and the modules as the roles call them."""
+
+    def __init__(self, host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+        self.host, self.capsys = host, capsys
+        self.folder = host.state / "qwen"
+        self.folder.mkdir(parents=True)
+        host.build(RELEASE)
+
+    def _run(self, module: Any, given: dict[str, Any]) -> dict[str, Any]:
+        with patch_module_args(given), pytest.raises(SystemExit):
+            module.main()
+        answer: dict[str, Any] = json.loads(self.capsys.readouterr().out)
+        return answer
+
+    def snapshot(self, state: str, check: bool = False, **more: Any) -> dict[str, Any]:
+        """Run host_snapshot."""
+        given = {"path": str(self.folder / "snapshot.json"), "instance": "qwen", "state": state, **more}
+        return self._run(host_snapshot, {**given, "_ansible_check_mode": check})
+
+    def conclude(self, check: bool = False, **changes: Any) -> dict[str, Any]:
+        """Conclude a cut-over."""
+        verify = {"model": "qwen-model", "prompts": []}
+        more = {"record": {**RECORD, **changes}, "verify": verify, "releases": str(self.host.releases)}
+        return self.snapshot("concluded", check, **more)
+
+    def aim(self, check: bool = False, **more: Any) -> dict[str, Any]:
+        """Run rollback_aim."""
+        given = {"instance": "qwen", "state_path": str(self.host.state), "releases": str(self.host.releases), **more}
+        return self._run(rollback_aim, {**given, "_ansible_check_mode": check})
+
+    def start(self, state: str) -> None:
+        """What the tasks between `taken` and `concluded` do."""
+        self.host.put("sglang-qwen", ours("qwen", state))
+        self.host.serves("sglang-qwen")
+
+    def files(self) -> dict[str, bytes]:
+        """Everything in the host record."""
+        return {str(path): path.read_bytes() for path in self.host.state.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def case(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Case:
+    """A host on which a foreign sglang-kimi serves."""
+    return Case(make(tmp_path, monkeypatch), capsys)
+
+
+@pytest.fixture
+def deployed(case: Case) -> Case:
+    """The same after a first deployment that answered."""
+    case.snapshot("taken", services=SERVICES)
+    case.start("1")
+    assert case.conclude()["phase"] == "serving"
+    return case
+
+
+def test_what_answers_is_recorded_once(deployed: Case) -> None:
+    record = deployed.folder / "record.json"
+    assert json.loads(record.read_text()) == RECORD
+    assert record.stat().st_mode & 0o777 == 0o644
+    assert (deployed.folder / "answered" / f"{RELEASE}.json").exists()
+    before = deployed.files()
+    assert deployed.conclude()["changed"] is False
+    assert deployed.files() == before
+
+
+def test_a_check_run_says_what_the_record_would_become_and_writes_nothing(deployed: Case) -> None:
+    before = deployed.files()
+    answer = deployed.conclude(check=True, served_model_name="other")
+    assert answer["changed"] is True
+    assert '"served_model_name": "other"' in answer["diff"]["after"]
+    assert '"served_model_name": "qwen-model"' in answer["diff"]["before"]
+    assert deployed.conclude(check=True)["changed"] is False
+    assert deployed.files() == before
+
+
+def test_after_a_cut_over_that_failed_the_next_run_finds_nothing_to_do(deployed: Case) -> None:
+    """Back to the unit that serves: the prepared one is that again, and the record and the phase stay."""
+    prepared, rejected = deployed.folder / "next" / "sglang-qwen.service", deployed.folder / "rejected" / "x.service"
+    prepared.parent.mkdir()
+    prepared.write_bytes(ours("qwen", "2"))
+    deployed.snapshot("taken", services=SERVICES)
+    deployed.start("2")
+    assert deployed.aim()["stop"] == ["sglang-qwen"]
+    deployed.snapshot("switched_back")
+    deployed.host.systemd.active.clear()
+    answer = deployed.snapshot("restored", prepared=str(prepared), rejected=str(rejected))
+    assert (answer["served"], answer["phase"], answer["rejected"]) == (["sglang-qwen"], "restored", str(rejected))
+    assert deployed.host.unit("sglang-qwen") == prepared.read_bytes() == ours("qwen", "1")
+    assert rejected.read_bytes() == ours("qwen", "2")
+    before = deployed.files()
+    assert deployed.conclude()["changed"] is False
+    assert deployed.files() == before
+
+
+def test_the_record_says_again_what_came_back(deployed: Case) -> None:
+    newer = "0.5.24-ccccccccc-3333333333333333"
+    deployed.host.build(newer)
+    deployed.snapshot("taken", services=SERVICES)
+    deployed.start("2")
+    deployed.conclude(release=newer)
+    assert deployed.aim(to=RELEASE)["verify"] == {"model": "qwen-model", "prompts": []}
+    deployed.snapshot("switched_back")
+    deployed.host.systemd.active.clear()
+    assert deployed.snapshot("restored")["changed"] is True
+    assert json.loads((deployed.folder / "record.json").read_text())["release"] == RELEASE
+
+
+def test_going_back_twice_changes_nothing_the_second_time(deployed: Case) -> None:
+    assert deployed.aim(check=True)["changed"] is True
+    first = deployed.aim()
+    assert (first["changed"], first["needed"], first["served"]) == (True, True, ["sglang-kimi"])
+    deployed.snapshot("switched_back")
+    deployed.host.systemd.active.clear()
+    deployed.snapshot("restored")
+    assert deployed.host.unit("sglang-kimi") == FOREIGN
+    second = deployed.aim()
+    assert (second["changed"], second["needed"], second["stop"]) == (False, False, [])
+
+
+def test_a_name_that_is_not_known_fails_with_the_list(deployed: Case) -> None:
+    answer = deployed.aim(to="sglang-nothing")
+    assert answer["failed"] is True
+    assert "nothing was stopped: there is nothing named 'sglang-nothing' to go back to" in answer["msg"]
+    assert RELEASE in answer["msg"]
+
+
+def test_the_state_of_the_host_is_told_also_when_nothing_can_be_read(deployed: Case) -> None:
+    lines = deployed.snapshot("examined")["condition"]
+    assert lines[0] == "sglang-kimi.service: inactive; it served before; its unit is as it was."
+    (deployed.folder / "snapshot.json").write_text("{")
+    (line,) = deployed.snapshot("examined")["condition"]
+    assert line.startswith("The state of the host cannot be told: the snapshot")
+
+
+def test_going_back_without_a_snapshot_is_refused(case: Case) -> None:
+    assert "there is no snapshot" in case.snapshot("restored")["msg"]
+    assert case.snapshot("restored", check=True)["changed"] is True
+    assert "nothing was kept of what this host served before qwen" in case.aim()["msg"]
+    assert case.snapshot("concluded")["changed"] is False
+
+
+def test_a_record_needs_to_know_where_the_releases_are(case: Case) -> None:
+    assert case.snapshot("concluded", record=RECORD)["failed"] is True
