@@ -11,11 +11,13 @@ from typing import Any
 
 import yaml
 from ansible.errors import AnsibleFilterError
+from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment import names as known_names
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.options import OPTIONS
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.resolve import (
     DeploymentError,
     resolve,
 )
+from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import choices
 from jinja2 import Undefined
 
 _PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
@@ -46,7 +48,8 @@ def _profiles(own: list[str] | None) -> dict[str, dict[str, Any]]:
 
 def _resolve(variables: Mapping[str, Any], profile: str, profiles: list[str] | None) -> dict[str, Any]:
     # Only what is an option: no secret is looked at, and no other variable's template can fail here.
-    names = [f"sglang_{name}" for name in OPTIONS if f"sglang_{name}" in variables]
+    options = (*(f"sglang_{name}" for name in OPTIONS), *choices.NAMES)
+    names = [name for name in options if name in variables]
     chosen = {name: variables[name] for name in names}
     if profile:
         chosen["sglang_profile"] = profile
@@ -54,6 +57,7 @@ def _resolve(variables: Mapping[str, Any], profile: str, profiles: list[str] | N
     for name in undefined:
         del chosen[name]
     problems = [f"{name} cannot be worked out: {_why_undefined(value)}." for name, value in undefined.items()]
+    problems += known_names.slips(variables) + choices.problems(chosen)
     try:
         resolved = resolve(chosen, _profiles(profiles), _named([_PLAYBOOKS / "patch_sets"]))
     except DeploymentError as error:

@@ -12,10 +12,10 @@ short_description: Take a server out of HAProxy and put it back
 version_added: 0.1.0
 author: llmfleet engineers (@llmfleet)
 description:
-  - Tells HAProxy over its runtime API that a server gets no new requests, and waits until those under way have ended; or
-    that it gets requests again, and waits until HAProxy has seen that it is up.
-  - Puts back only what it has drained itself, by a record of its own. A server that somebody else has drained or put into
-    maintenance stays as it is, in both directions.
+  - Tells HAProxy over its runtime API that a server gets no new requests, and waits until those under way have ended;
+    or that it gets requests again, and waits until HAProxy has seen that it is up.
+  - Puts back only what it has drained itself, by a record of its own. A server that somebody else has drained or put
+    into maintenance stays as it is, in both directions.
   - Runs where the socket is.
 attributes:
   check_mode:
@@ -29,7 +29,7 @@ attributes:
     description: A second run changes nothing.
 options:
   socket:
-    description: The admin socket, a path or C(ADDRESS:PORT). HAProxy's configuration needs C(stats socket … level admin).
+    description: The admin socket (C(stats socket … level admin) in HAProxy's configuration), a path or C(ADDRESS:PORT).
     type: str
     default: /run/haproxy/admin.sock
   backend:

@@ -129,13 +129,24 @@ gpus:
       in W, and C(problem), which says why nvidia-smi could not be asked.
   returned: success
   type: dict
+lock:
+  description:
+    - Who works on the host, with C(owner), C(reason), C(run), C(held_seconds), C(left_seconds) and C(text), which says
+      it in a sentence; null when nobody does. Of a lock that cannot be read only C(text).
+  returned: success
+  type: dict
+drained:
+  description: Whether a rollout has taken the host out of the load balancer and not put it back.
+  returned: success
+  type: bool
 """
 
+import time
 from dataclasses import asdict
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.llmfleet.sglang.plugins.module_utils._status import instances
+from ansible_collections.llmfleet.sglang.plugins.module_utils._status import instances, work
 
 
 def main() -> None:
@@ -154,7 +165,7 @@ def main() -> None:
         compare=module.params["compare"],
     )
     found = [asdict(one) for one in instances.look(how)]
-    module.exit_json(changed=False, instances=found, gpus=instances.cards())
+    module.exit_json(changed=False, instances=found, gpus=instances.cards(), **work.under_way(how.state, time.time()))
 
 
 if __name__ == "__main__":

@@ -12,8 +12,9 @@ short_description: Take a worker out of SMG and put it back
 version_added: 0.1.0
 author: llmfleet engineers (@llmfleet)
 description:
-  - Tells SMG (Shepherd Model Gateway, C(smg) on PyPI) over its HTTP API that a worker gets no new requests, and waits until
-    it is off the gateway's list; or puts it back with the priority and cost that it had, and waits until it is ready.
+  - Tells SMG (Shepherd Model Gateway, C(smg) on PyPI) over its HTTP API that a worker gets no new requests, and waits
+    until it is off the gateway's list; or puts it back with the priority and cost that it had, and waits until it is
+    ready.
   - Requests under way go on to their end when a worker is off the list, and SMG does not tell how many there are.
     Stopping the engine waits for them (see M(llmfleet.sglang.service_stop)).
   - Puts back only what it has taken off itself, by a record of its own.

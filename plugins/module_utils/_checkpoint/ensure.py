@@ -15,65 +15,23 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import re
 import typing as t
 
 from . import manifest as records
 from . import place as placing
 from . import words
-from .errors import CheckpointError, HubUnreachable
-from .fetch import Fetch, Hf
-from .hub import Hub
+from .ahead import check_config, check_config_before, check_room, listed, predict
+from .child import Room
+from .errors import CheckpointError
+from .fetch import Fetch
 from .manifest import Manifest, Stamp, WantedFile
-from .place import Owner, Place
+from .peers import PeerFetch
 from .progress import Progress
+from .request import Outcome, Request, check_names
 from .verify import Problem, Right, check_files, check_meaning, check_sizes
 
-_REVISION = re.compile(r"[0-9a-f]{40}")
-_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
-
-
-@dataclasses.dataclass(frozen=True)
-class Request:
-    """What is asked for. Sizes in bytes; `full` reads every file again although the stamp still holds."""
-
-    place: Place
-    hub: Hub
-    hf: Hf
-    owner: Owner = dataclasses.field(default_factory=Owner)
-    full: bool = False
-    threads: int = 0
-    reserve: int = 1 << 30
-    progress_file: str | None = None
-
-
-@dataclasses.dataclass
-class Outcome:
-    """What was found and done; `message` says it in one sentence."""
-
-    changed: bool = False
-    message: str = ""
-    files: int = 0
-    bytes: int = 0
-    bytes_downloaded: int = 0
-    bytes_hashed: int = 0
-    verified_at: str = ""
-    manifest_digest: str = ""
-    before: str | None = None
-    fetched_again: list[dict[str, str]] = dataclasses.field(default_factory=list)
-    to_download: list[dict[str, t.Any]] = dataclasses.field(default_factory=list)
-    warnings: list[str] = dataclasses.field(default_factory=list)
-
-
-def check_names(repository: str, revision: str) -> None:
-    """Refuses, with CheckpointError, a repository that is no owner/name and a revision that is no commit."""
-    if not _REPOSITORY.fullmatch(repository):
-        raise CheckpointError(f"The repository {repository!r} is not of the form owner/name.")
-    if not _REVISION.fullmatch(revision):
-        raise CheckpointError(
-            f"The revision {revision!r} of {repository} is not a pin: branches and tags move. Give the commit as 40 "
-            "lower-case hex digits; playbooks/pin.yml looks it up and writes it to the inventory."
-        )
+__all__ = ["Outcome", "Request", "check_names", "ensure"]
+_Fetch = t.Union[Fetch, PeerFetch]
 
 
 def ensure(request: Request, *, check: bool = False) -> Outcome:
@@ -85,14 +43,34 @@ def ensure(request: Request, *, check: bool = False) -> Outcome:
     check_names(place.repository, place.revision)
     outcome = Outcome(before=place.linked())
     if not request.full and _unchanged(request, outcome, check):
+        return _served(request, outcome, check)
+    if request.here and request.optional:
+        outcome.message = "not complete on this host, or changed since it was verified"
         return outcome
     if check:
-        _predict(request, outcome)
+        if request.here:
+            outcome.message = "would be read and compared, once it is here"
+        else:
+            predict(request, outcome)
         return outcome
     with place.locked():
         # another run may have done the work while this one waited
         if request.full or not _unchanged(request, outcome, check):
             _work(request, outcome)
+    return _served(request, outcome, check)
+
+
+def _served(request: Request, outcome: Outcome, check: bool) -> Outcome:
+    """The checkpoint is here: it is given to the others, where that is asked for."""
+    outcome.complete = True
+    if request.serve and not check:
+        try:
+            request.serve.start(request.place.target)
+        except CheckpointError as error:
+            if not request.peers:
+                raise
+            # others serve, too
+            outcome.warnings.append(str(error))
     return outcome
 
 
@@ -103,6 +81,9 @@ def _unchanged(request: Request, outcome: Outcome, check: bool) -> bool:
     stamp = records.load_stamp(place.target)
     if manifest is None or stamp is None or records.changed_since(place.target, manifest, stamp):
         return False
+    if request.peers and manifest.digest != request.peers.manifest_digest:
+        return False
+    check_config(request, outcome, place.target)
     _describe(outcome, manifest, stamp)
     outcome.message = f"unchanged since verified on {stamp.verified_at}"
     _settle(request, outcome, manifest, check)
@@ -134,48 +115,23 @@ def _settle(request: Request, outcome: Outcome, manifest: Manifest, check: bool)
             place.point()
 
 
-def _predict(request: Request, outcome: Outcome) -> None:
-    """What a real run would do, from the sizes alone."""
-    place = request.place
-    outcome.changed = outcome.before != place.target
-    try:
-        files = _wanted(request)
-    except HubUnreachable as error:
-        outcome.changed = True
-        outcome.message = "What would be downloaded cannot be said, for the Hub cannot be reached."
-        outcome.warnings.append(str(error))
-        return
-    outcome.files, outcome.bytes = len(files), sum(file.size for file in files)
-    present = place.target if os.path.isdir(place.target) else place.files
-    missing = [problem.file for problem in check_sizes(present, files)]
-    outcome.to_download = [{"file": file.path, "size": file.size} for file in missing]
-    left = sum(file.size for file in missing)
-    if not os.path.isdir(place.target):
-        outcome.changed = True
-    outcome.changed = outcome.changed or bool(missing)
-    reading = "read again" if request.full else "verified"
-    outcome.message = (
-        f"{len(missing)} of {words.number(len(files), 'file')} ({words.size(left)}) would be downloaded, "
-        f"{words.size(outcome.bytes)} would be {reading}"
-    )
-    try:
-        _check_room(request, missing)
-    except CheckpointError as error:
-        outcome.warnings.append(f"A real run would be refused: {error}")
-
-
 def _work(request: Request, outcome: Outcome) -> None:
     place = request.place
     durations = os.path.join(place.store, "durations.json")
     progress = Progress(request.progress_file or f"{place.staging}.progress.json", durations=durations)
+    present = os.path.isdir(place.target)
+    if request.here and not present:
+        raise CheckpointError(
+            f"{place.target} is not there: nothing has brought {place.repository} at {place.revision} to this host."
+        )
     placing.make_folder(place.files)
     placing.make_folder(place.home)
     os.chmod(place.staging, 0o700)
-    present = os.path.isdir(place.target)
     try:
         right = _mend(request, outcome, progress) if present else _bring(request, outcome, progress)
         folder = place.target if present else place.files
         check_meaning(folder, [item.file for item in right])
+        check_config(request, outcome, folder)
         _finish(request, outcome, folder, right)
         progress.keep()
     finally:
@@ -207,39 +163,31 @@ def _finish(request: Request, outcome: Outcome, folder: str, right: t.Sequence[R
 def _summary(outcome: Outcome) -> str:
     text = f"{words.number(outcome.files, 'file')} ({words.size(outcome.bytes)}) verified on {outcome.verified_at}"
     if outcome.bytes_downloaded:
-        text += f", {words.size(outcome.bytes_downloaded)} of them downloaded"
+        came = f"taken from {', '.join(outcome.taken_from)}" if outcome.taken_from else "downloaded"
+        text += f", {words.size(outcome.bytes_downloaded)} of them {came}"
     if outcome.fetched_again:
         text += f", fetched again: {', '.join(problem['file'] for problem in outcome.fetched_again)}"
     return text
 
 
-def _wanted(request: Request) -> tuple[WantedFile, ...]:
-    """The revision's files: as the manifest here says, or an earlier run was told, or else the Hub."""
-    place = request.place
-    manifest = records.load_manifest(place.target, place.repository, place.revision)
-    if manifest is not None:
-        return manifest.files
-    try:
-        with open(place.listing, encoding="utf-8") as stream:
-            rows = json.load(stream)
-        return tuple(
-            WantedFile.checked(row["path"], row["size"], sha256=row["sha256"], git_oid=row["git_oid"]) for row in rows
-        )
-    except (OSError, ValueError, KeyError, TypeError):
-        return tuple(request.hub.tree(place.repository, place.revision))
+def _wanted(request: Request, fetch: _Fetch) -> tuple[WantedFile, ...]:
+    """The revision's files, from the peers' manifest where they are whom the files come from."""
+    return fetch.manifest() if isinstance(fetch, PeerFetch) else listed(request)
 
 
 def _bring(request: Request, outcome: Outcome, progress: Progress) -> list[Right]:
     """Fetches a revision that is not here yet into the staging folder; returns its files, all right."""
     place = request.place
-    files = _wanted(request)
+    fetch = _fetch(request, progress)
+    files = _wanted(request, fetch)
     rows = json.dumps([dataclasses.asdict(file) for file in files]).encode()
     placing.write(place.listing, rows)
     missing = [problem.file for problem in check_sizes(place.files, files)]
-    fetch = _fetch(request, place.files, progress)
     fetch.clear_halves()
     if missing:
-        _check_room(request, missing)
+        if isinstance(fetch, Fetch):
+            check_config_before(request, outcome, files)
+        check_room(request, missing)
         total = sum(file.size for file in files)
         progress.start("download", total, total - sum(file.size for file in missing))
         fetch.all(files)
@@ -247,20 +195,27 @@ def _bring(request: Request, outcome: Outcome, progress: Progress) -> list[Right
     for path in records.strangers(place.files, files):
         os.unlink(os.path.join(place.files, path))
     right, problems = _verify(request, outcome, place.files, files, progress)
-    if not problems:
-        return right
-    return _by_path(right + _fetch_again(request, outcome, fetch, problems, progress))
+    if problems:
+        right = _by_path(right + _fetch_again(request, outcome, fetch, problems, progress))
+    _tell_sources(outcome, fetch)
+    return right
 
 
 def _mend(request: Request, outcome: Outcome, progress: Progress) -> list[Right]:
     """Reads a revision that is here already, and replaces what is wrong of it, file by file."""
     place = request.place
-    files = _wanted(request)
+    fetch = _fetch(request, progress)
+    files = _wanted(request, fetch)
     right, problems = _verify(request, outcome, place.target, files, progress)
     if not problems:
         return right
-    _check_room(request, [problem.file for problem in problems])
-    fetch = _fetch(request, place.files, progress)
+    if request.here:
+        raise CheckpointError(
+            f"Not as {place.repository} at {place.revision} says: {_named(problems)}. Nothing that is served was "
+            f"changed. Bring these files to {place.target} again.",
+            [problem.as_dict() for problem in problems],
+        )
+    check_room(request, [problem.file for problem in problems])
     fetch.clear_halves()
     mended = _fetch_again(request, outcome, fetch, problems, progress)
     for item in mended:
@@ -270,12 +225,20 @@ def _mend(request: Request, outcome: Outcome, progress: Progress) -> list[Right]
             raise CheckpointError(f"{goal} is a folder where a file belongs: move it away and run again.")
         os.replace(os.path.join(place.files, item.file.path), goal)
     outcome.changed = True
+    _tell_sources(outcome, fetch)
     return _by_path(right + mended)
 
 
-def _fetch(request: Request, folder: str, progress: Progress) -> Fetch:
+def _fetch(request: Request, progress: Progress) -> _Fetch:
     place = request.place
-    return Fetch(request.hf, place.repository, place.revision, folder, place.home, place.log, progress)
+    room = Room(place.store, request.reserve)
+    where = (place.repository, place.revision, place.files, place.home, place.log, progress, room)
+    return PeerFetch(request.peers, *where) if request.peers else Fetch(request.hf, *where)
+
+
+def _tell_sources(outcome: Outcome, fetch: _Fetch) -> None:
+    if isinstance(fetch, PeerFetch):
+        outcome.taken_from = list(dict.fromkeys(fetch.served_by))
 
 
 def _by_path(items: list[Right]) -> list[Right]:
@@ -293,7 +256,7 @@ def _verify(
 
 
 def _fetch_again(
-    request: Request, outcome: Outcome, fetch: Fetch, problems: list[Problem], progress: Progress
+    request: Request, outcome: Outcome, fetch: _Fetch, problems: list[Problem], progress: Progress
 ) -> list[Right]:
     """Fetches the wrong files alone, once. Raises CheckpointError, naming what still is wrong."""
     place = request.place
@@ -311,10 +274,15 @@ def _fetch_again(
     outcome.bytes_downloaded += sum(file.size for file in files)
     right, still = _verify(request, outcome, fetch.folder, files, progress)
     if still:
+        source = "other hosts" if request.peers else request.hf.endpoint
+        blame = (
+            "A host of this site, or the way to it, spoils what it gives."
+            if request.peers
+            else "The endpoint gives wrong bytes: try another mirror, or take it up with its operator."
+        )
         raise CheckpointError(
-            f"Not as {place.repository} at {place.revision} says, fetched twice from {request.hf.endpoint}: "
-            f"{_named(still)}. Nothing that is served was changed. The endpoint gives wrong bytes: try another "
-            "mirror, or take it up with its operator.",
+            f"Not as {place.repository} at {place.revision} says, fetched twice from {source}: "
+            f"{_named(still)}. Nothing that is served was changed. {blame}",
             [problem.as_dict() for problem in still],
         )
     outcome.fetched_again += found
@@ -324,18 +292,3 @@ def _fetch_again(
 def _named(problems: t.Sequence[Problem]) -> str:
     more = f"; and {len(problems) - 5} more" if len(problems) > 5 else ""
     return "; ".join(str(problem) for problem in problems[:5]) + more
-
-
-def _check_room(request: Request, missing: t.Sequence[WantedFile]) -> None:
-    """Refuses, with the arithmetic, a disk that cannot take the missing files and the reserve."""
-    place = request.place
-    folder, free = placing.free_bytes(place.store)
-    need = sum(file.size for file in missing)
-    if need + request.reserve > free:
-        begun = [f"{path} ({words.size(held)})" for path, held in placing.left_behind(place)]
-        litter = f" Begun and not ended by earlier runs: {', '.join(begun)}." if begun else ""
-        raise CheckpointError(
-            f"{folder} has {words.size(free)} free; {place.repository} still needs {words.size(need)} "
-            f"({words.number(len(missing), 'file')}) and {words.size(request.reserve)} shall stay free: "
-            f"{words.size(need + request.reserve - free)} are missing. Make room, or give another store.{litter}"
-        )

@@ -11,23 +11,19 @@ first 503 of a file, leaves its half files behind when killed, and its Xet trans
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import os
 import re
-import signal
-import subprocess
 import time
 import typing as t
 
+from .child import Room, Watch, run
 from .errors import CheckpointError
 from .manifest import TRASH, WantedFile, look
 from .place import held_bytes, remove_any
 from .progress import Progress
 
 _HALF = ".incomplete"
-_POLL = 0.5
-_PDEATHSIG = 1
 _OWN = re.compile(r"HF_|HUGGING_?FACE|XET_|TRANSFORMERS_OFFLINE$")
 
 
@@ -93,6 +89,7 @@ class Fetch:
     home: str
     log: str
     progress: Progress
+    room: Room
 
     def all(self, files: t.Sequence[WantedFile], *, tries: int = 4) -> None:
         """Fetches what is missing of all files; files that are complete stay.
@@ -102,13 +99,13 @@ class Fetch:
         """
         fruitless, xet, last = 0, True, ""
         while fruitless < tries:
-            before = _complete(self.folder, files)
-            last = self._run("", xet=xet)
+            before = complete(self.folder, files)
+            last = self._run("", xet=xet, total=sum(file.size for file in files))
             if not last:
                 return
             xet = False
             self.clear_halves()
-            fruitless = 0 if _complete(self.folder, files) > before else fruitless + 1
+            fruitless = 0 if complete(self.folder, files) > before else fruitless + 1
             if fruitless < tries:
                 time.sleep(min(self.hf.pause * 2 ** max(0, fruitless - 1), 60.0))
         raise CheckpointError(
@@ -134,52 +131,23 @@ class Fetch:
                 if name.endswith((_HALF, ".lock")):
                     os.unlink(os.path.join(base, name))
 
-    def _run(self, only: str, *, xet: bool) -> str:
+    def _run(self, only: str, *, xet: bool, total: int = 0) -> str:
         """One call of `hf`; returns an empty text, or what went wrong."""
         arguments = self.hf.arguments(self.repository, self.revision, self.folder, only)
-        with open(self.log, "wb") as log:
-            try:
-                child = subprocess.Popen(
-                    arguments,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    env=self.hf.environment(self.home, xet=xet),
-                    cwd=self.home,
-                    start_new_session=True,
-                    preexec_fn=_die_with_parent(),
-                )
-            except OSError as error:
-                raise CheckpointError(
-                    f"{self.hf.command} cannot be run ({error.strerror}): the role sglang_checkpoint installs it."
-                ) from error
-            stalled = self._watch(child)
-        if stalled:
-            return f"No byte came for {self.hf.timeout_stall:g} seconds, so hf was stopped."
-        if child.returncode == 0:
-            return ""
-        return f"hf ended with {child.returncode}: {self._said()}"
-
-    def _watch(self, child: subprocess.Popen[bytes]) -> bool:
-        """Waits for the child and tells the progress; True if no bytes came any more and it was stopped."""
-        last: tuple[int, int] | None = None
-        moved = time.monotonic()
+        watch = Watch(self._measure, self.hf.timeout_stall, self.progress.at, self.room, total)
         try:
-            while True:
-                try:
-                    child.wait(_POLL)
-                    return False
-                except subprocess.TimeoutExpired:
-                    present = held_bytes(self.folder)
-                    # Xet gathers bytes in its cache first
-                    traffic = (present, held_bytes(os.path.join(self.home, "xet")))
-                    self.progress.at(present)
-                    if traffic != last:
-                        last, moved = traffic, time.monotonic()
-                    if time.monotonic() - moved > self.hf.timeout_stall:
-                        return True
-        finally:
-            _end(child)
+            status, how = run(arguments, self.hf.environment(self.home, xet=xet), self.home, self.log, watch)
+        except OSError as error:
+            raise CheckpointError(
+                f"{self.hf.command} cannot be run ({error.strerror}): the role sglang_checkpoint installs it."
+            ) from error
+        if how == "stalled":
+            return f"No byte came for {self.hf.timeout_stall:g} seconds, so hf was stopped."
+        return f"hf ended with {status}: {self._said()}" if status else ""
+
+    def _measure(self) -> tuple[int, int]:
+        # Xet gathers bytes in its cache first
+        return held_bytes(self.folder), held_bytes(os.path.join(self.home, "xet"))
 
     def _said(self) -> str:
         """The last lines of the downloader, without the token."""
@@ -192,34 +160,10 @@ class Fetch:
         return re.sub(r"hf_[A-Za-z0-9]{10,}", "********", text)
 
 
-def _complete(folder: str, files: t.Iterable[WantedFile]) -> int:
+def complete(folder: str, files: t.Iterable[WantedFile]) -> int:
+    """How many of the files are here with their size."""
     count = 0
     for file in files:
         seen = look(folder, file.path)
         count += seen is not None and seen.size == file.size
     return count
-
-
-def _die_with_parent() -> t.Callable[[], None]:
-    """A downloader whose module was killed would go on writing into the folder of the next run."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    parent = os.getpid()
-
-    def ask() -> None:
-        libc.prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return ask
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    """The child and its group are gone afterwards."""
-    for number, patience in ((signal.SIGTERM, 10.0), (signal.SIGKILL, None)):
-        if child.poll() is not None:
-            return
-        try:
-            os.killpg(child.pid, number)
-            child.wait(patience)
-        except (ProcessLookupError, subprocess.TimeoutExpired):
-            continue

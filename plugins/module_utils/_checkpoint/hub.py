@@ -92,8 +92,20 @@ class Hub:
             raise CheckpointError(f"{self.endpoint} lists no files for {repository} at {revision}.")
         return sorted(found, key=lambda file: file.path)
 
-    def _get(self, url: str, what: str) -> tuple[bytes, str]:
-        """One page and its Link header, with back-off on answers and failures that may pass."""
+    def read(self, repository: str, revision: str, file: WantedFile) -> bytes:
+        """The content of a small file, which is what the file list says. Raises as `tree` does."""
+        names = (urllib.parse.quote(one) for one in (repository, revision, file.path))
+        url = "{}/{}/resolve/{}/{}".format(self.endpoint, *names)
+        content, _link = self._get(url, f"{file.path} of {repository} at {revision}", file.size + 1)
+        if not file.is_content(content):
+            raise CheckpointError(
+                f"{self.endpoint} gives {file.path} of {repository} at {revision} with other bytes than its own file "
+                "list says. Try another mirror, or take it up with its operator."
+            )
+        return content
+
+    def _get(self, url: str, what: str, most: int = -1) -> tuple[bytes, str]:
+        """One page, `most` bytes of it, and its Link header, with back-off on what may pass."""
         trouble = ""
         for attempt in range(1, self._tries + 1):
             request = urllib.request.Request(url, headers={"User-Agent": "llmfleet.sglang"})
@@ -102,7 +114,7 @@ class Hub:
             pause = min(2.0 ** (attempt - 1), LONGEST_PAUSE)
             try:
                 with self._opener.open(request, timeout=self._timeout) as answer:
-                    return answer.read(), answer.headers.get("Link") or ""
+                    return answer.read(most), answer.headers.get("Link") or ""
             except urllib.error.HTTPError as error:
                 with error:
                     if error.code not in RETRIED:
@@ -115,7 +127,7 @@ class Hub:
             if attempt < self._tries:
                 self._sleep(pause)
         raise HubUnreachable(
-            f"{self.endpoint} gave no list of the files of {what} in {self._tries} tries (last: {trouble}). "
+            f"{self.endpoint} gave no answer about {what} in {self._tries} tries (last: {trouble}). "
             "Check the endpoint, the proxy and the network of this host, and run again."
         )
 
@@ -136,7 +148,7 @@ def _refusal(code: int, endpoint: str, what: str) -> str:
         )
     if code == 404:
         return f"{endpoint} has no {what} (HTTP 404): check the repository's name and the pinned revision."
-    return f"{endpoint} answered HTTP {code} when asked for the files of {what}."
+    return f"{endpoint} answered HTTP {code} when asked for {what}."
 
 
 def _entries(text: bytes, url: str) -> list[WantedFile]:

@@ -54,6 +54,14 @@ class WantedFile:
             raise ValueError(f"{path} has no git blob id but {git_oid!r}")
         return cls(path, size, sha256, git_oid)
 
+    def is_content(self, content: bytes) -> bool:
+        """Whether these bytes are the file's, for files that are small enough to be held."""
+        if len(content) != self.size:
+            return False
+        if self.sha256:
+            return hashlib.sha256(content).hexdigest() == self.sha256
+        return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest() == self.git_oid
+
 
 @dataclasses.dataclass(frozen=True)
 class Manifest:

@@ -12,7 +12,7 @@ from typing import Any
 _OWN_FLAGS = {
     "host": "sglang_listen_host",
     "port": "sglang_port",
-    "model-path": "sglang_checkpoint_revision",
+    "model-path": "sglang_checkpoint_revisions",
     "served-model-name": "sglang_served_model_name",
     "api-key": "sglang_api_key",
     "config": "sglang_arguments",

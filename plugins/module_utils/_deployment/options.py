@@ -15,6 +15,7 @@ PIN = re.compile(r"[0-9a-f]{40}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 # Folders stand unquoted in units and in command lines, so nothing is allowed in them that needs quoting there.
 _FOLDER = re.compile(r"(/(?!\.\.?(/|$))[A-Za-z0-9_.+-]+)+/?")
+_DRIVER = re.compile(rf"hub|rsync|shared|{_FOLDER.pattern}")
 _WEB = re.compile(r"https?://[^\s/]+\S*")
 _GIT = re.compile(r"(https?|ssh|git|file)://\S+|[\w.-]+@[\w.-]+:\S+|/\S+")
 _SECONDS = 7 * 24 * 3600
@@ -56,10 +57,12 @@ _PIN_HOW = (
 
 OPTIONS: dict[str, Option] = {
     # what is deployed
-    "profile": _required(str, "name a model profile (playbooks/profiles); deploy_qwen.yml does", _NAME),
+    "profile": _required(str, "name one of playbooks/profiles with -e sglang_profile=NAME, as deploy_qwen.yml does", _NAME),
     "commit": _required(str, _PIN_HOW, PIN),
     "version": _required(str, _PIN_HOW),
-    "checkpoint_revision": _required(str, _PIN_HOW, PIN),
+    # One revision for whatever profile goes before that of the profile, which pin.yml writes.
+    "checkpoint_revision": Option(str, "", _PIN_HOW, pattern=PIN),
+    "checkpoint_revisions": Option(dict, {}),
     "patch_sets": Option(list, ["sm120"], elements=str),
     "multimem_world_sizes": Option(list, [], elements=int, least=2, most=1024),
     "replaces": Option(list, [], elements=str),
@@ -76,6 +79,8 @@ OPTIONS: dict[str, Option] = {
     "repository": Option(
         str, "https://github.com/sgl-project/sglang.git", pattern=_GIT, meaning="a URL that Git can clone"
     ),
+    "source_bundle": Option(str, ""),
+    "source_host": Option(str, "", pattern=_NAME, meaning="the name of a host of the inventory"),
     "hub_endpoint": Option(str, "https://huggingface.co", pattern=_WEB, meaning="an http or https URL"),
     "offline": Option(bool, False),
     "build_overrides": Option(str, ""),
@@ -95,8 +100,22 @@ OPTIONS: dict[str, Option] = {
     "build_user": Option(str, "sglang-build", pattern=_NAME, meaning="the name of a user"),
     # how much and how long
     "gpus": Option(dict, {}),
+    "keep_releases": Option(int, 3, least=1, most=1000),
     "root_free_bytes": Option(int, 30_000_000_000),  # a venv of 11 GB, its cache, a worktree, and room to install
     "checkpoint_bytes": Option(int, 0),
+    # what it has to be, and how it goes from host to host
+    "checkpoint_expects": Option(dict, {}),
+    "checkpoint_driver": Option(
+        str, "rsync", pattern=_DRIVER, meaning="rsync, hub, shared, or the absolute path of a file of tasks"
+    ),
+    "checkpoint_port": Option(int, 8730, least=1, most=65535),
+    "checkpoint_transfers": Option(int, 1, least=1, most=64),
+    "checkpoint_bytes_per_second": Option(int, 0),
+    "checkpoint_serve_seconds": Option(int, 4 * 3600, least=60, most=_SECONDS),
+    "checkpoint_keep": Option(int, 0, most=1000),
+    "io_class": Option(
+        str, "best-effort", pattern=re.compile("best-effort|idle|none"), meaning="best-effort, idle or none"
+    ),
     # Unset: from the checkpoint's size and the disk's speed.
     "ready_timeout": Option(int, None, least=1, most=_SECONDS),
     "disk_bytes_per_second": Option(int, 200_000_000, least=1),  # a slow network disk; local NVMe reads ten times that

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.config import EXPECTED
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment import flags, versions
 
 _TEXTS = ("name", "model", "instance", "served_model_name")
@@ -23,6 +24,8 @@ def problems(profile: dict[str, Any]) -> list[str]:
         found.append(f"{where} has no 'checkpoint' with a 'repository' of the Hub.")
     elif not isinstance(checkpoint.get("bytes", 0), int):
         found.append(f"{where} has 'bytes' in 'checkpoint' that are no whole number.")
+    if isinstance(checkpoint, dict) and checkpoint.get("expects") is not None:
+        found += expects_problems(f"{where}, checkpoint.expects,", checkpoint["expects"])
     found += _range_problems(where, profile.get("versions"))
     gpus = profile.get("gpus")
     if isinstance(gpus, dict) and set(gpus) >= set(_GPUS):
@@ -38,6 +41,17 @@ def problems(profile: dict[str, Any]) -> list[str]:
     smoke = profile.get("smoke")
     if not isinstance(smoke, list) or not smoke or not all(map(_prompt, smoke)):
         found.append(f"{where} has no 'smoke' prompts, each with 'messages' and 'expect'.")
+    return found
+
+
+def expects_problems(where: str, expects: Any) -> list[str]:
+    """Return what is wrong with what `where` says that a checkpoint has to be, a sentence each."""
+    if not isinstance(expects, dict):
+        return [f"{where} has to be a map of {', '.join(EXPECTED)}."]
+    unknown = [key for key in expects if key not in EXPECTED]
+    found = [f"{where} sets '{key}', and only {', '.join(EXPECTED)} are known." for key in unknown]
+    if expects.get("sizes") is not None and not isinstance(expects["sizes"], dict):
+        found.append(f"{where} sets 'sizes' to {expects['sizes']!r}, which has to be a map of names to numbers.")
     return found
 
 

@@ -8,8 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment import flags, versions
-from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.options import read
-from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.profile import gpu_problems, misfits
+from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.options import PIN, read
+from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.profile import (
+    expects_problems,
+    gpu_problems,
+    misfits,
+)
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.profile import problems as profile_problems
 
 
@@ -49,11 +53,28 @@ def resolve(
     for option in ("environment", "build_environment"):
         problems += flags.environment_problems(f"sglang_{option}", values[option])
     problems += gpu_problems("sglang_gpus", values["gpus"])
+    problems += expects_problems("sglang_checkpoint_expects", values["checkpoint_expects"])
     if profile is not None:
+        problems += [] if variables.get("sglang_checkpoint_revision") else _revision_problems(values)
         problems += profile_problems(profile) or misfits(profile, version, values["checkpoint_bytes"])
     if problems or profile is None:
         raise DeploymentError(problems)
     return _assemble(values, profile, [patch_sets[name] for name in values["patch_sets"]])
+
+
+def _revision(values: dict[str, Any]) -> Any:
+    """Return the pin of the profile's checkpoint, whatever it is: the operator's for all, else the profile's own."""
+    return values["checkpoint_revision"] or values["checkpoint_revisions"].get(values["profile"])
+
+
+def _revision_problems(values: dict[str, Any]) -> list[str]:
+    """Return why the profile's own pin does not do, in a sentence with the command that writes it."""
+    revision, name = _revision(values), values["profile"]
+    if revision and PIN.fullmatch(str(revision)):
+        return []
+    wrong = f"gives '{name}' {revision!r}, which is no 40 hex digits" if revision else f"has no entry '{name}'"
+    command = f"ansible-playbook playbooks/pin.yml -i INVENTORY -e sglang_profile={name} -e sglang_pin=checkpoint"
+    return [f"sglang_checkpoint_revisions {wrong}: run `{command}`, which looks it up once and writes it there."]
 
 
 def _services(names: list[str]) -> list[str]:
@@ -67,7 +88,9 @@ def _assemble(values: dict[str, Any], profile: dict[str, Any], sets: list[dict[s
     paths = {name: values[name].rstrip("/") for name in ("root", "models", "state", "cache")}
     path = f"{paths['models']}/{profile['name']}"
     size = values["checkpoint_bytes"] or checkpoint["bytes"]
-    arguments = _arguments(values, profile, served, path)
+    # The revision's own folder, never the link: a unit that comes back has to find the weights that it served with.
+    weights = f"{paths['models']}/.checkpoints/{checkpoint['repository'].replace('/', '--')}/{_revision(values)}"
+    arguments = _arguments(values, profile, served, weights)
     return {
         "name": profile["instance"],
         "service": service,
@@ -84,13 +107,24 @@ def _assemble(values: dict[str, Any], profile: dict[str, Any], sets: list[dict[s
         "disk": {"root_bytes": values["root_free_bytes"], "models_bytes": size},
         "checkpoint": {
             "repository": checkpoint["repository"],
-            "revision": values["checkpoint_revision"],
+            "revision": _revision(values),
             "endpoint": values["hub_endpoint"].rstrip("/"),
             "bytes": size,
             "path": path,
+            "expects": _expects(checkpoint.get("expects"), values["checkpoint_expects"]),
+            "driver": values["checkpoint_driver"],
+            "port": values["checkpoint_port"],
+            "transfers": values["checkpoint_transfers"],
+            "bytes_per_second": values["checkpoint_bytes_per_second"],
+            "serve_seconds": values["checkpoint_serve_seconds"],
+            "keep": values["checkpoint_keep"],
+            "io_class": values["io_class"],
         },
         "build": {
             "repository": values["repository"],
+            "bundle": values["source_bundle"],
+            "source_host": values["source_host"],
+            "keep_releases": values["keep_releases"],
             "commit": values["commit"],
             "version": values["version"],
             "python": values["python"],
@@ -125,10 +159,15 @@ def _assemble(values: dict[str, Any], profile: dict[str, Any], sets: list[dict[s
     }
 
 
-def _arguments(values: dict[str, Any], profile: dict[str, Any], served: str, path: str) -> dict[str, Any]:
+def _expects(profile: dict[str, Any] | None, operator: dict[str, Any]) -> dict[str, Any]:
+    """Return what the checkpoint has to say of itself: the profile's, the operator's over it; null takes one out."""
+    return {field: value for field, value in {**(profile or {}), **operator}.items() if value is not None}
+
+
+def _arguments(values: dict[str, Any], profile: dict[str, Any], served: str, weights: str) -> dict[str, Any]:
     """Launch arguments as a map from flag to value: the profile's for this version, then the operator's over them."""
     arguments: dict[str, Any] = {
-        "model-path": path,
+        "model-path": weights,
         "served-model-name": served,
         "host": values["listen_host"],
         "port": values["port"],

@@ -84,6 +84,7 @@ class Progress:
         self._lock = threading.RLock()
         self._content: dict[str, Any] = {}
         self._written = float("-inf")
+        self._told = ""
 
     def phase(self, name: str, *, total: int = 0, unit: str = "", done: int = 0) -> None:
         """Begin a phase of `total` units; 0: how many is not known. The one before has come to its end."""
@@ -117,9 +118,9 @@ class Progress:
     def detail(self, text: str) -> None:
         """Say more of the phase in a line: what it waits for, what was logged last."""
         with self._lock:
-            changed = self._content.get("detail", "") != text
             self._content["detail"] = text
-            if changed and self._clock() - self._written >= _INTERVAL:
+            # Compared with what the file says: a text that came too soon after the last writing is still due.
+            if text != self._told and self._clock() - self._written >= _INTERVAL:
                 self._write()
 
     def close(self, *, ended: bool) -> None:
@@ -138,7 +139,7 @@ class Progress:
             self._content = {}
 
     def _write(self) -> None:
-        self._written = self._clock()
+        self._written, self._told = self._clock(), str(self._content.get("detail", ""))
         if self._path:
             with contextlib.suppress(OSError):
                 write_atomically(self._path, self._content)

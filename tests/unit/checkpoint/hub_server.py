@@ -46,7 +46,9 @@ class HubServer:
     """Serves `files` as one revision of one repository on two ports of 127.0.0.1 (the second is the CDN).
 
     `statuses` maps "tree", "head:PATH" or "get:PATH" to answers to give first; `served` maps a path to other bytes
-    than the listed ones, one entry a request; `stalls` are the paths whose bytes stop halfway until `release`.
+    than the listed ones, one entry a request; `stalls` are the paths whose bytes stop at `stall_at` of the whole until
+    `release`; `cuts` counts, by path, answers that end halfway; `etags` are given in place of the true ones; once
+    `deleted`, the Hub knows the repository no more.
     """
 
     def __init__(self, files: dict[str, bytes]) -> None:
@@ -56,6 +58,10 @@ class HubServer:
         self.statuses: dict[str, list[tuple[int, dict[str, str]]]] = collections.defaultdict(list)
         self.served: dict[str, list[bytes]] = collections.defaultdict(list)
         self.stalls: set[str] = set()
+        self.stall_at = 0.5
+        self.cuts: collections.Counter[str] = collections.Counter()
+        self.etags: dict[str, str] = {}
+        self.deleted = False
         self.release = threading.Event()
         self.requests: list[str] = []
         self.tokens: list[tuple[str, str | None]] = []
@@ -109,6 +115,10 @@ class HubServer:
         path = urllib.parse.unquote(url.path)
         self.requests.append(f"{handler.command} {path}")
         self.tokens.append((path, handler.headers.get("Authorization")))
+        if self.deleted:
+            # as the real Hub does without a token: it does not tell missing from private
+            self._send(handler, 401, b"no", {"X-Error-Code": "RepoNotFound"})
+            return
         if path == f"/api/models/{REPOSITORY}/tree/{REVISION}":
             self._tree(handler, urllib.parse.parse_qs(url.query))
             return
@@ -144,6 +154,7 @@ class HubServer:
             return
         row = self.row(name)
         etag = f'"{row["lfs"]["oid"] if "lfs" in row else row["oid"]}"'
+        etag = self.etags.get(name, etag)
         if "lfs" in row and not is_cdn:
             linked = {"X-Linked-Etag": etag, "X-Linked-Size": str(row["size"]), "X-Repo-Commit": REVISION}
             self._send(handler, 302, b"", {"Location": f"{self.cdn}{handler.path}", **linked})
@@ -151,18 +162,22 @@ class HubServer:
         content = self.files[name]
         if handler.command == "GET" and self.served[name]:
             content = self.served[name].pop(0)
+        if handler.command == "GET" and self.cuts[name] > 0:
+            self.cuts[name] -= 1
+            self._part(handler, content, 0.5)
+            return
         if handler.command == "GET" and name in self.stalls:
-            self._stall(handler, content)
+            self._part(handler, content, self.stall_at)
+            self.release.wait(60)
             return
         self._send(handler, 200, content, {"ETag": etag, "X-Repo-Commit": REVISION})
 
-    def _stall(self, handler: BaseHTTPRequestHandler, content: bytes) -> None:
+    def _part(self, handler: BaseHTTPRequestHandler, content: bytes, share: float) -> None:
         handler.send_response(200)
         handler.send_header("Content-Length", str(len(content)))
         handler.end_headers()
-        handler.wfile.write(content[: len(content) // 2])
+        handler.wfile.write(content[: int(len(content) * share)])
         handler.wfile.flush()
-        self.release.wait(60)
         handler.close_connection = True
 
     def _send(self, handler: BaseHTTPRequestHandler, status: int, body: bytes, headers: dict[str, str]) -> None:

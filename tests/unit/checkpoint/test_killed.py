@@ -74,7 +74,7 @@ def test_a_stall_is_ended_and_tried_again_without_xet(case: Case, hub: HubServer
     wrapper.write_text(f'#!/bin/sh\necho "xet off: ${{HF_HUB_DISABLE_XET:-no}}" >> {log}\nexec {case.hf} "$@"\n')
     wrapper.chmod(0o755)
     hub.stalls.add(SHARD)
-    request = case.request(stall=1.5)
+    request = case.request(stall=5.0)
     request = dataclasses.replace(request, hf=dataclasses.replace(request.hf, command=str(wrapper)))
     wait = hub.release.wait
 
@@ -85,4 +85,7 @@ def test_a_stall_is_ended_and_tried_again_without_xet(case: Case, hub: HubServer
     hub.release.wait = release  # type: ignore[method-assign]
     assert logic.ensure(request).changed
     assert case.served() == hub.files
-    assert log.read_text().splitlines() == ["xet off: no", "xet off: 1"]
+    first, *further = log.read_text().splitlines()
+    # a busy machine may take longer than the stall to start hf, and then it is started once more
+    assert first == "xet off: no"
+    assert set(further) == {"xet off: 1"}

@@ -128,7 +128,7 @@ def arguments(argv: list[str]) -> dict[str, str | bool]:
 
 
 ARGUMENTS = {
-    "--model-path": "/models/qwen3_5_397b_nvfp4",
+    "--model-path": f"/models/.checkpoints/nvidia--Qwen3.5-397B-A17B-NVFP4/{REVISION}",
     "--served-model-name": "qwen3.5-397b-a17b",
     "--host": "192.0.2.11",
     "--port": "30000",
@@ -168,6 +168,16 @@ ENVIRONMENT = {
     "TRITON_CACHE_DIR": f"{CACHE}/triton",
     "TORCHINDUCTOR_CACHE_DIR": f"{CACHE}/inductor",
     "FLASHINFER_WORKSPACE_BASE": CACHE,
+    "SGLANG_CACHE_DIR": f"{CACHE}/sglang",
+    "SGLANG_JIT_CACHE_DIR": f"{CACHE}/sglang/jit",
+    "SGLANG_DG_CACHE_DIR": f"{CACHE}/sglang/deep_gemm",
+    "CUDA_CACHE_PATH": f"{CACHE}/nv",
+    "TILELANG_CACHE_DIR": f"{CACHE}/tilelang",
+    "TVM_FFI_CACHE_DIR": f"{CACHE}/tvm_ffi",
+    # what the compilers that it runs have to know of the cards and of the host
+    "TORCH_CUDA_ARCH_LIST": "12.0a",
+    "FLASHINFER_CUDA_ARCH_LIST": "12.0a",
+    "MAX_JOBS": "16",
     "HF_HUB_OFFLINE": "1",
     "PYTHONUNBUFFERED": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
@@ -286,8 +296,9 @@ def test_a_missing_pin_stops_before_any_host_is_touched() -> None:
     done = ansible("ansible-playbook", "playbooks/deploy_qwen.yml", "-i", str(INVENTORY))
     assert done.returncode != 0
     said = re.sub(r"\s+", " ", done.stdout + done.stderr)
-    for name in ("sglang_commit", "sglang_version", "sglang_checkpoint_revision"):
+    for name in ("sglang_commit", "sglang_version"):
         assert f"{name} is not set: run `ansible-playbook playbooks/pin.yml -i INVENTORY`" in said
+    assert "sglang_checkpoint_revisions has no entry 'qwen3_5_397b_nvfp4': run `ansible-playbook" in said
     assert "UNREACHABLE" not in said
     assert re.findall(r"TASK \[(.*?)\]", said) == ["Check that every value is there"]
 

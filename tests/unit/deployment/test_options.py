@@ -26,7 +26,6 @@ def test_the_example_has_no_problem() -> None:
         ("profile", "playbooks/profiles"),
         ("commit", PIN),
         ("version", PIN),
-        ("checkpoint_revision", PIN),
         ("listen_host", "the address that clients reach this host by"),
     ],
 )
@@ -39,7 +38,7 @@ def test_a_required_option_is_named_with_the_way_to_get_it(name: str, how: str, 
 
 def test_exactly_these_options_are_required() -> None:
     required = {name for name, option in OPTIONS.items() if option.required}
-    assert required == {"profile", "commit", "version", "checkpoint_revision", "listen_host"}
+    assert required == {"profile", "commit", "version", "listen_host"}
 
 
 # One value of a wrong type for each kind of option, and one message of the same form for each.
@@ -76,6 +75,8 @@ def test_true_is_neither_a_number_nor_a_text(name: str) -> None:
         ("port", -1, "from 1 to 65535, not -1"),
         ("ready_timeout", 0, "from 1 to"),
         ("stop_timeout", 0, "from 1 to"),
+        ("keep_releases", 0, "from 1 to"),
+        ("source_host", "a host", "the name of a host of the inventory"),
         ("root_free_bytes", -1, "from 0 to"),
         ("link_mode", "move", "hardlink, symlink, copy or clone"),
         ("root", "opt/sglang", "an absolute path"),

@@ -52,15 +52,54 @@ def test_the_parts_of_a_deployment() -> None:
             "endpoint": "https://huggingface.co",
             "bytes": 223_000_000_000,
             "path": f"/srv/models/{PROFILE}",
+            "expects": PROFILES[PROFILE]["checkpoint"]["expects"],
+            "driver": "rsync",
+            "port": 8730,
+            "transfers": 1,
+            "bytes_per_second": 0,
+            "serve_seconds": 14400,
+            "keep": 0,
+            "io_class": "best-effort",
         },
         "stop": {"timeout_seconds": 300, "drain_seconds": 30, "kill_leftovers": False},
     }
     assert {key: found[key] for key in expected} == expected
     assert set(found) - set(expected) == {"build", "patch_sets", "launch", "verify"}
     assert (found["build"]["commit"], found["build"]["version"]) == (COMMIT, "0.5.23")
-    assert found["launch"]["arguments"]["model-path"] == f"/srv/models/{PROFILE}"
+    # Not the link, which the next deployment moves before it has proven anything.
+    weights = f"/srv/models/.checkpoints/nvidia--Qwen3.5-397B-A17B-NVFP4/{REVISION}"
+    assert found["launch"]["arguments"]["model-path"] == weights
     assert [prompt["expect"] for prompt in found["verify"]["prompts"]] == ["Paris", "Tokyo", "Shakespeare"]
     assert found["verify"]["tool_call"]["name"] == "get_weather"
+
+
+# --- the checkpoint's pin ---
+
+
+def test_a_profile_has_a_pin_of_its_own() -> None:
+    pins = {"checkpoint_revision": None, "checkpoint_revisions": {PROFILE: COMMIT, "other": "main"}}
+    assert resolved(**pins)["checkpoint"]["revision"] == COMMIT
+
+
+def test_one_pin_for_all_goes_before_the_profiles_own() -> None:
+    found = resolved(checkpoint_revision=REVISION, checkpoint_revisions={PROFILE: COMMIT})
+    assert found["checkpoint"]["revision"] == REVISION
+
+
+@pytest.mark.parametrize(
+    ("pins", "says"),
+    [
+        ({}, f"has no entry '{PROFILE}'"),
+        ({"other": COMMIT}, f"has no entry '{PROFILE}'"),
+        ({PROFILE: ""}, f"has no entry '{PROFILE}'"),
+        ({PROFILE: "main"}, f"gives '{PROFILE}' 'main', which is no 40 hex digits"),
+        ({PROFILE: [COMMIT]}, f"gives '{PROFILE}' ['{COMMIT}'], which is no 40 hex digits"),
+    ],
+)
+def test_a_pin_that_is_missing_comes_with_the_command_that_writes_it(pins: dict[str, object], says: str) -> None:
+    (problem,) = problems(checkpoint_revision=None, checkpoint_revisions=pins)
+    assert problem.startswith(f"sglang_checkpoint_revisions {says}: run `ansible-playbook playbooks/pin.yml")
+    assert f"-e sglang_profile={PROFILE} -e sglang_pin=checkpoint`" in problem
 
 
 def test_no_tool_call_is_asked_of_an_engine_without_a_parser() -> None:
@@ -143,8 +182,8 @@ def test_null_and_false_take_an_argument_out(nothing: bool | None) -> None:
     [
         ("host", "sglang_listen_host"),
         ("--port", "sglang_port"),
-        ("model-path", "sglang_checkpoint_revision"),
-        ("model", "sglang_checkpoint_revision"),
+        ("model-path", "sglang_checkpoint_revisions"),
+        ("model", "sglang_checkpoint_revisions"),
         ("served_model_name", "sglang_served_model_name"),
         ("api-key", "sglang_api_key"),
         ("config", "sglang_arguments"),

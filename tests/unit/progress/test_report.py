@@ -148,3 +148,14 @@ def test_it_counts_while_a_block_runs(tmp_path: Path) -> None:
     after = len(seen)
     assert not any(thread.name == "llmfleet-counting" for thread in threading.enumerate())
     assert len(seen) == after
+
+
+def test_a_detail_that_came_too_soon_is_told_when_it_is_said_again(tmp_path: Path) -> None:
+    clock, path = Clock(), tmp_path / "progress.json"
+    progress = Progress(str(path), clock=clock)
+    progress.phase("proving that it is gone")
+    progress.detail("GPU 0 is held")
+    assert "detail" not in json.loads(path.read_text())
+    clock.now += 2
+    progress.detail("GPU 0 is held")
+    assert json.loads(path.read_text())["detail"] == "GPU 0 is held"

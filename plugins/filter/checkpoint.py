@@ -1,0 +1,53 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The filter that says who gives a checkpoint to whom; the logic is in module_utils/_checkpoint/fanout.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Callable
+
+from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint import fanout
+
+
+def _results(variables: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What the host's checkpoint tasks said so far; a task that was skipped said nothing."""
+    names = ("sglang_checkpoint_result", "sglang_checkpoint_seeded")
+    found = [variables.get(name) for name in names]
+    return [one for one in found if isinstance(one, Mapping) and "complete" in one]
+
+
+def _failed(variables: Mapping[str, Any]) -> bool:
+    """Whether the host failed as a seed. Until the block is through Ansible counts it among those in the play."""
+    results = [variables.get(name) for name in ("sglang_checkpoint_installed", "sglang_checkpoint_seeded")]
+    return any(isinstance(one, Mapping) and one.get("failed") for one in results)
+
+
+def checkpoint_plan(
+    hosts: list[str], hostvars: Mapping[str, Mapping[str, Any]], host: str, transfers: int = 1
+) -> dict[str, Any]:
+    """Return the part of `host`; see the documentation."""
+    said = {one: _results(hostvars[one]) for one in hosts}
+
+    def place(one: str) -> tuple[Any, ...]:
+        first: Mapping[str, Any] = said[one][0] if said[one] else {}
+        return str(hostvars[one].get("sglang_site") or "default"), first.get("repository"), first.get("revision")
+
+    site = [one for one in hosts if place(one) == place(host) and (one == host or not _failed(hostvars[one]))]
+    addresses = {
+        one: str(hostvars[one].get("sglang_checkpoint_address") or hostvars[one].get("ansible_host") or one)
+        for one in site
+    }
+    complete = {one: result for one in site for result in said[one] if result["complete"]}
+    plan = fanout.plan(host, site, addresses, complete, transfers)
+    digest = complete[plan.seed]["manifest_digest"] if plan.seed in complete else ""
+    return {**plan.as_dict(), "address": addresses[host], "manifest_digest": digest}
+
+
+class FilterModule:
+    """Filters of llmfleet.sglang about checkpoints."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Map filter names to functions."""
+        return {"checkpoint_plan": checkpoint_plan}
