@@ -77,6 +77,10 @@ molecule: check-machine setup ## The main job on the fleet, from create to destr
 	@fleet/install-packages fleet
 	molecule test
 
+.PHONY: test-faults
+test-faults: setup ## Break a node of the fleet that is up, in every way; run again, it goes on where it ended
+	@$(SUDO) $(BIN)/pytest tests/faults --resume --verbose
+
 .PHONY: build
 build: setup ## Build the collection's tarball into build/
 	ansible-galaxy collection build --force --output-path build

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 the llmfleet engineers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Command line: python3 -m fleet up|down|status|reset|ssh|info|fault|gpu|clean-cache."""
+"""Command line: python3 -m fleet up|down|status|reset|power|ssh|info|fault|gpu|clean-cache."""
 
 from __future__ import annotations
 
@@ -34,6 +34,9 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("clean-cache", help="empty the cache")
     reset = commands.add_parser("reset", help="put nodes back to their state after `up`")
     reset.add_argument("node", nargs="*", help="their names (default: all)")
+    power = commands.add_parser("power", help="cut a node's power (simulated), or give it back; its disk stays")
+    power.add_argument("node")
+    power.add_argument("state", choices=["off", "on"])
     shell = commands.add_parser("ssh", help="run a command on a node, or a shell")
     shell.add_argument("node")
     shell.add_argument("words", nargs=argparse.REMAINDER)
@@ -81,6 +84,10 @@ def dispatch(options: argparse.Namespace, cache: Path) -> int:
         return 0
     if options.command == "gpu":
         print(faults.gpu(cache, node_named(options.node), options.setting))
+        return 0
+    if options.command == "power":
+        with exclusive(LOCK, wait=300):
+            faults.power(cache, node_named(options.node), options.state)
         return 0
     with exclusive(LOCK):
         if options.command == "up":

@@ -1,13 +1,14 @@
 # Copyright (c) 2026 the llmfleet engineers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Switches for faults: what the simulated Hub does wrong, and what a node's simulated nvidia-smi does."""
+"""Faults to switch on: what the simulated Hub does wrong, what a node's simulated nvidia-smi does, a node's power."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+from . import nodes as machines
 from . import services, ssh
 from .config import Node
 from .shell import FleetError
@@ -36,6 +37,16 @@ def switch(name: str, paths: list[str]) -> str:
 def _served(models: dict[str, dict[str, str]], path: str) -> bool:
     repository, name = "/".join(path.split("/")[:2]), "/".join(path.split("/")[2:])
     return repository in models and (Path(models[repository]["folder"]) / name).is_file()
+
+
+def power(cache: Path, node: Node, state: str) -> None:
+    """Cut a node's power (`off`, simulated) or boot it again from its disk (`on`)."""
+    if not machines.layers_of(node):
+        raise FleetError(f"{node.name} is not of this fleet")
+    if state == "off":
+        machines.power_off(node)
+    else:
+        machines.power_on(cache, node)
 
 
 def gpu_settings(words: list[str]) -> dict[str, object]:

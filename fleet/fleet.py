@@ -18,7 +18,7 @@ from pathlib import Path
 from . import checkpoint, config, depot, engine, image, machine, network, services, site, source, ssh
 from . import nodes as machines
 from .cache import mount_points, prune, remove
-from .config import OLD_MODEL, OLD_SERVICE, REPOSITORY, RUNTIME, Node
+from .config import OLD_MODEL, OLD_SERVICE, RUNTIME, Node
 from .report import RECORD, ask, known_nodes, record
 from .shell import FleetError, say, step, wait_for
 
@@ -32,6 +32,7 @@ class Artefacts:
     repository: Path
     engine: Path
     checkpoint: Path
+    stand_ins: Path
     site: Path
 
     @property
@@ -43,7 +44,7 @@ class Artefacts:
     def folders(self) -> list[Path]:
         """Their folders in the cache."""
         layer_parents = [self.engine.parent, self.checkpoint.parent]
-        return [self.base, self.depot, self.repository, self.site, *layer_parents]
+        return [self.base, self.depot, self.repository, self.stand_ins, self.site, *layer_parents]
 
 
 def prepare(cache: Path, wanted: list[Node]) -> Artefacts:
@@ -65,10 +66,10 @@ def prepare(cache: Path, wanted: list[Node]) -> Artefacts:
     services.start()
     engine_layer = engine.layer(cache, base, depot_made, repository)
     model = checkpoint.checkpoint(cache, base, engine_layer)
-    about = {"folder": str(model), "revision": checkpoint.revision(), "modified": checkpoint.MODIFIED}
-    settings.models = {REPOSITORY: about}
+    stand_ins = checkpoint.stand_ins(cache, model)
+    settings.models = checkpoint.models(model, stand_ins)
     settings.save()
-    return Artefacts(base, depot_made, repository, engine_layer, model, site.layer(cache, model))
+    return Artefacts(base, depot_made, repository, engine_layer, model, stand_ins, site.layer(cache, model))
 
 
 def up(cache: Path, count: int) -> None:

@@ -144,6 +144,28 @@ def stop(node: Node) -> None:
     network.node_down(node)
 
 
+def power_off(node: Node) -> None:
+    """Cut a node's power (simulated: its link goes, then every process is killed); its disk stays as it is.
+
+    Without the link first, the kernel would still close the connections of the processes that die. What a disk loses
+    with its power, data that was not synced, is not simulated.
+    """
+    network.node_down(node)
+    stop(node)
+
+
+def power_on(cache: Path, node: Node) -> None:
+    """Boot a node from the disk that it has, and wait until it answers; one that runs is left alone."""
+    if is_running(node):
+        return
+    layers = layers_of(node)
+    if not layers:
+        raise FleetError(f"{node.name} has no disk; `python3 -m fleet up` makes one")
+    stop(node)
+    boot(node, [Path(layer) for layer in layers])
+    wait_ready(cache, node)
+
+
 def members(node: Node) -> list[int]:
     """Process ids of everything in the node's control groups."""
     found: set[int] = set()

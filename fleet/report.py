@@ -63,7 +63,7 @@ def status(cache: Path) -> int:
         rows.append((node, machines.is_running(node), " ".join(words) if answer else "no SSH"))
     for node, running, text in rows:
         print(f"{node.name}  {node.address}  {'running' if running else 'stopped'}  {text}")
-    served = services.answering()
+    served = services.running()
     print(f"services  {config.HOST}  {'answering' if served else 'not answering'}")
     whole = wanted and served and {row[0].name for row in rows if row[1]} >= set(wanted)
     return 0 if whole else 1

@@ -57,6 +57,11 @@ def answering() -> bool:
     return True
 
 
+def running() -> bool:
+    """Whether it is the services that answer, and not a stranger on their ports."""
+    return bool(processes()) and answering()
+
+
 def start() -> None:
     """Start the services unless they run from the present code; wait until they answer."""
     current = find_processes("fleet.services", str(SETTINGS), code_key())

@@ -18,7 +18,8 @@ from typing import Any
 
 PROJECT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
-INVENTORY = PROJECT / "inventories" / "demo"
+# The tests of faults may be given another node of the fleet, in an inventory of its own.
+INVENTORY = Path(os.environ.get("LLMFLEET_FAULT_INVENTORY") or PROJECT / "inventories" / "demo").resolve()
 DEPLOY = PROJECT / "playbooks" / "deploy_qwen.yml"
 LINK = ".collections/ansible_collections/llmfleet/sglang"
 

@@ -19,7 +19,7 @@ import yaml
 from testinfra.host import Host
 
 from fleet.config import OLD_SERVICE
-from tests.fleet.control import INVENTORY
+from tests.fleet.control import INVENTORY, PROJECT
 
 CHOICES = yaml.safe_load((INVENTORY / "group_vars/sglang/main.yml").read_text())
 API_KEY: str = CHOICES["sglang_api_key"]
@@ -97,7 +97,7 @@ def ask(host: Host, model: str = SERVED_MODEL, key: str | None = API_KEY) -> tup
         "messages": [{"role": "user", "content": QUESTION}],
         "temperature": 0,
         "max_tokens": 16,
-        "chat_template_kwargs": {"enable_thinking": False},
+        "chat_template_kwargs": {"enable_thinking": False, "thinking": False},  # as Qwen and GLM call it, and Kimi
     }
     status, answer = api(host, "/v1/chat/completions", body, key)
     return status, answer["choices"][0]["message"]["content"] if status == 200 else answer
@@ -126,12 +126,8 @@ def old_service_digest(host: Host) -> str:
     return root(host, f"sha256sum /etc/systemd/system/{OLD_SERVICE}.service").split()[0]
 
 
-# Everything on the node but: logs, caches, and what is large (the image's own; releases are looked at by time).
-_BEFORE_AND_AFTER = """
-find / -xdev \\( -path /usr -o -path /opt/kimi -o -path /var/log -o -path /root/.cache \\
-    -o -path '/var/cache/llmfleet/*' -o -path '/opt/sglang/releases/*/*/*' \\) -prune \\
-    -o -type d -printf '%p d %m %U:%G\\n' -o -printf '%p %y %m %U:%G %s %T@ %l\\n' | sort > {file}
-"""
+# Its argument is the file that it writes.
+LISTING = (PROJECT / "tests/fleet/listing.sh").read_text()
 
 
 @contextmanager
@@ -141,10 +137,10 @@ def nothing_changes(host: Host, *but: str) -> Iterator[None]:
     `but`: regular expressions of paths that may.
     """
     before = serving(host)
-    root(host, _BEFORE_AND_AFTER.format(file=f"{MARK}.before"))
+    root(host, f"sh -c %s listing {MARK}.before", LISTING)
     try:
         yield
-        root(host, _BEFORE_AND_AFTER.format(file=f"{MARK}.after"))
+        root(host, f"sh -c %s listing {MARK}.after", LISTING)
         rows = root(host, f"diff {MARK}.before {MARK}.after || true").splitlines()
         rows += root(host, f"find /opt/sglang/releases -not -type d -newer {MARK}.before").splitlines()
         found = [row for row in rows if row[:1] in "<>/"]

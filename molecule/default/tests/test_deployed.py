@@ -200,7 +200,7 @@ def test_both_patches_are_in_the_files_that_the_service_imports(nodes: list[Host
 def test_the_checkpoint_is_roots_and_is_reached_by_a_link(host: Host) -> None:
     link = host.file(CHECKPOINT)
     assert link.is_symlink
-    revision = PINS["sglang_checkpoint_revision"]
+    revision = PINS["sglang_checkpoint_revisions"]["qwen3_5_397b_nvfp4"]
     assert re.fullmatch(rf"/models/\.checkpoints/[^/]+/{revision}", link.linked_to)
     rows = root(host, f"find {link.linked_to} -printf '%U %m %y %p\\n'").splitlines()
     assert len(rows) > 5
@@ -214,9 +214,9 @@ def test_the_checkpoint_is_roots_and_is_reached_by_a_link(host: Host) -> None:
 def test_the_service_user_can_write_only_its_own_folders(host: Host) -> None:
     own = f"/var/lib/{SERVICE}"
     places = f"/opt/sglang /models /etc /var/lib/llmfleet /var/cache/llmfleet {own}"
-    # uv makes its lock files, which are empty, writable for everybody.
-    what = "-not -type l -not '(' -name '*.lock' -size 0 ')' -writable"
-    found = root(host, f"cd / && sudo --user=sglang find {places} {what} 2>/dev/null || true").splitlines()
+    found = root(
+        host, f"cd / && sudo --user=sglang find {places} -not -type l -writable 2>/dev/null || true"
+    ).splitlines()
     assert own in found
     assert [path for path in found if not f"{path}/".startswith(f"{own}/")] == []
 

@@ -212,7 +212,24 @@ def test_the_revision_comes_from_the_recipe_alone(tmp_path: Path, monkeypatch: p
 
 def test_the_demo_inventory_pins_the_recipe_s_revision() -> None:
     pins = (config.PROJECT / "inventories/demo/group_vars/sglang/pins.yml").read_text()
-    assert checkpoint.revision() in pins, "recipe.json has changed: run playbooks/pin.yml on the demo inventory"
+    for repository in (config.REPOSITORY, *config.OTHER_REPOSITORIES):
+        said = f"{repository}: recipe.json has changed: run playbooks/pin.yml on the demo inventory for its profile"
+        assert checkpoint.revision(repository) in pins, said
+
+
+def test_every_profile_s_repository_is_served(tmp_path: Path) -> None:
+    trained = tmp_path / "checkpoint-0" / "model"
+    trained.mkdir(parents=True)
+    (trained / "README.md").write_text(checkpoint.CARD)
+    (trained / "model.safetensors").write_bytes(b"weights")
+    served = checkpoint.models(trained, checkpoint.stand_ins(tmp_path, trained))
+    profiles = (config.PROJECT / "playbooks/profiles").glob("*.yml")
+    wanted = {re.search(r"^  repository: (\S+)$", path.read_text(), re.MULTILINE)[1] for path in profiles}  # type: ignore[index]
+    assert wanted == set(served)
+    assert len({about["revision"] for about in served.values()}) == len(served)
+    for repository, about in served.items():
+        assert (Path(about["folder"]) / "model.safetensors").read_bytes() == b"weights"
+        assert f"A stand-in for {repository}\n" in (Path(about["folder"]) / "README.md").read_text()
 
 
 def test_settings_of_the_simulated_gpus() -> None:
