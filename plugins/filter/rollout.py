@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import recap, serial
+from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import choices, recap, serial
 
 HostVars = Mapping[str, Mapping[str, Any]]
+_HOOKS = Path(__file__).resolve().parents[2] / "playbooks" / "tasks" / "load_balancers"
 
 
 def rollout_serial(groups: Iterable[str]) -> list[int | str]:
@@ -42,6 +44,11 @@ def rollout_recap(hosts: Sequence[str], hostvars: HostVars, alive: Collection[st
     return recap.recap(hosts, hostvars, alive)
 
 
+def rollout_hook(value: str, verb: str) -> str:
+    """Return the file of tasks that sglang_drain_tasks or sglang_undrain_tasks means."""
+    return choices.hook(value, verb, _HOOKS)
+
+
 class FilterModule:
     """Filters of llmfleet.sglang about rollouts."""
 
@@ -53,4 +60,5 @@ class FilterModule:
             "rollout_goes_on": rollout_goes_on,
             "rollout_failures": rollout_failures,
             "rollout_recap": rollout_recap,
+            "rollout_hook": rollout_hook,
         }

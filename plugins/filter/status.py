@@ -23,10 +23,16 @@ def status_table(hosts: list[str], hostvars: Mapping[str, Mapping[str, Any]]) ->
 
 
 def status_report(hosts: list[str], hostvars: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the same for machines: by host, whether it could be asked, its instances and its cards."""
+    """Return the same for machines: by host, whether it could be asked, its instances and cards, who works on it."""
     told = _told(hosts, hostvars)
     return {
-        host: {"asked": bool(one), "instances": one.get("instances", []), "gpus": one.get("gpus", {})}
+        host: {
+            "asked": bool(one),
+            "instances": one.get("instances", []),
+            "gpus": one.get("gpus", {}),
+            "lock": one.get("lock"),
+            "drained": one.get("drained", False),
+        }
         for host, one in told.items()
     }
 

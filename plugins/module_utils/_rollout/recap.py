@@ -3,18 +3,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What became of each host in a rollout, and whether it goes on. Private to the collection.
 
-Read from two facts of each host: sglang_prepared (done, message), set when its preparation ended, and sglang_verdict
-(serves, changed, checked, model, address; or restored, message; or drained), which is "does not serve" from the moment
-when its cut-over begins. A host that is lost says nothing more, so what was set last is what is believed.
+Read from facts of each host: sglang_prepared (done, message), set when its preparation ended; sglang_verdict
+(serves, changed, checked, model, address; or restored, message; or drained, or kept), which is "does not serve" from
+the moment when its cut-over begins; sglang_left_out, whether it is marked as drained by us at the end. A host that is
+lost says nothing more, so what was set last is what is believed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 Vars = Mapping[str, Any]
+_LEFT_OUT = "It is out of the load balancer still: the next deployment that it serves after puts it back."
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,16 @@ class Fate:
 
 def fate(host: str, variables: Vars, alive: bool) -> Fate:
     """Conclude from a host's facts. alive: whether Ansible still reaches it."""
+    found = _fate(host, variables, alive)
+    left_out = variables.get("sglang_left_out") or {}
+    if found.state == "drained" or not (left_out.get("stat") or {}).get("exists"):
+        return found
+    # A message may go on over many lines, of which the recap shows the first.
+    first, *rest = found.message.split("\n")
+    return replace(found, message="\n".join([f"{first} {_LEFT_OUT}", *rest]))
+
+
+def _fate(host: str, variables: Vars, alive: bool) -> Fate:
     verdict, prepared = variables.get("sglang_verdict"), variables.get("sglang_prepared")
     if verdict is not None:
         return _cut_over(host, verdict, alive)
@@ -60,6 +72,8 @@ def _cut_over(host: str, verdict: Vars, alive: bool) -> Fate:
 def _serving(host: str, verdict: Vars) -> Fate:
     changed, checked = verdict.get("changed"), verdict.get("checked")
     what = f"{verdict.get('model', 'The model')} at {verdict.get('address', 'its address')}"
+    if verdict.get("kept"):
+        return Fate(host, "new", f"Serves {what}, and could not go back with its batch: {verdict['kept']}", True)
     if changed:
         return Fate(host, *(("to change", f"Would serve {what}.") if checked else ("new", f"Serves {what}.")), False)
     seen = "Runs what is wanted; it was not asked" if checked else "Serves, and was not restarted"

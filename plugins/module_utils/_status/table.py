@@ -72,6 +72,10 @@ def _notes(host: str, told: Mapping[str, Any]) -> list[str]:
             f"{host}: {one['service']}: {row['name']} is not as it was built ({row['kind']}: {row['found']})"
             for row in one["drift"]
         ]
+    if told.get("lock"):
+        notes.append(f"{host}: {told['lock']['text']}")
+    if told.get("drained"):
+        notes.append(f"{host}: out of the load balancer, by a rollout that has not put it back")
     if told.get("gpus", {}).get("problem"):
         notes.append(f"{host}: {told['gpus']['problem']}")
     return notes

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -48,6 +49,25 @@ def _fact(name: str, value: Any) -> dict[str, Any]:
     return {"name": f"Tell {name}", "ansible.builtin.set_fact": {name: value}}
 
 
+# Somebody else takes the lock over in the middle of the run, where a host's variable `stolen` says so.
+_STEAL = {
+    "name": "Steal the lock",
+    "ansible.builtin.copy": {
+        "dest": "{{ sglang_deployment.paths.state }}/lock.json",
+        "content": "{{ stolen | default({}) | to_json }}",
+        "mode": "0600",
+    },
+    "changed_when": False,
+    "when": "stolen is defined",
+}
+HOOKS = {
+    f"sglang_{verb}_tasks": [
+        *_step(verb),
+        {"name": "Tell", "ansible.builtin.debug": {"msg": "HANDED {{ sglang_drained_host | to_json }}"}},
+    ]
+    for verb in ("drain", "undrain")
+}
+
 ROLES: dict[str, dict[str, list[dict[str, Any]]]] = {
     "sglang_preflight": {"main": _step("preflight")},
     "sglang_build": {"main": [*_step("build"), _fact("sglang_build_release", {"id": "r", "path": "/r"})], "prune": []},
@@ -55,7 +75,7 @@ ROLES: dict[str, dict[str, list[dict[str, Any]]]] = {
         "main": [*_step("checkpoint"), _fact("sglang_checkpoint_result", {"manifest_digest": "d"})],
     },
     "sglang_service": {
-        "main": _step("unit"),
+        "main": [*_step("unit"), _STEAL],
         "compare": [
             _fact("sglang_service_plan", {"reason": "{{ '' if already | default(false) else 'another state' }}"}),
             _fact("sglang_service_snapshot", {"phase": "cutover"}),
@@ -74,7 +94,11 @@ ROLES: dict[str, dict[str, list[dict[str, Any]]]] = {
     "sglang_verify": {"main": _step("verify")},
     "sglang_rollback": {
         "main": [
-            {"name": "rollback", "ansible.builtin.debug": {"msg": "EVENT rollback {{ inventory_hostname }}"}},
+            {
+                "name": "rollback",
+                "ansible.builtin.debug": {"msg": "EVENT rollback {{ inventory_hostname }}"},
+                "when": "sglang_rollback_needed | default(true)",
+            },
             _fact(
                 "sglang_rollback_verdict",
                 {
@@ -124,6 +148,9 @@ class Stage:
             tasks.mkdir(parents=True)
             for entry, steps in entries.items():
                 (tasks / f"{entry}.yml").write_text(yaml.safe_dump(steps, sort_keys=False))
+        self.hooks: dict[str, Any] = {name: str(folder / f"{name}.yml") for name in HOOKS}
+        for name, steps in HOOKS.items():
+            Path(self.hooks[name]).write_text(yaml.safe_dump(steps, sort_keys=False))
         (folder / "inventory").mkdir()
         (folder / "inventory" / "group_vars").symlink_to(ROOT / "inventories" / "demo" / "group_vars")
         (folder / "inventory" / "cpu-overrides.txt").symlink_to(ROOT / "inventories" / "demo" / "cpu-overrides.txt")
@@ -176,6 +203,31 @@ class Stage:
             check=False,
         )
         return Rollout(done.returncode, done.stdout)
+
+    def kill_after(self, text: str, **variables: Any) -> Rollout:
+        """Deploy, and kill the controller's whole side with -9 when it has printed `text`."""
+        with subprocess.Popen(
+            self.command({}, **variables),
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as run:
+            assert run.stdout is not None
+            output = ""
+            for line in run.stdout:
+                output += line
+                if text in line:
+                    break
+            os.killpg(run.pid, signal.SIGKILL)
+        assert text in output, output
+        return Rollout(run.returncode, output)
+
+    def drained(self) -> list[str]:
+        """The hosts that are marked as drained by us."""
+        return [host for host in self.hosts if (self.folder / "state" / host / "drained.json").exists()]
 
     def locked(self) -> list[str]:
         """The hosts on which somebody holds the lock."""

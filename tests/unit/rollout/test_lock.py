@@ -110,3 +110,14 @@ def test_of_many_at_once_one_gets_it(path: Path) -> None:
     assert won.empty()
     found = lock.read(path)
     assert found is not None and found.run == f"run{winner}"
+
+
+@pytest.mark.parametrize("apart", [-3600.0, 3600.0])
+def test_a_clock_that_is_set_by_an_hour_gives_nobody_the_lock_and_loses_nobody_his(path: Path, apart: float) -> None:
+    # Controllers' clocks take no part. A host's own may be set in between: six hours of validity outlast an hour.
+    lock.take(path, ALICE, 6 * 3600, 100_000.0)
+    refused = lock.take(path, BOB, 6 * 3600, 100_000.0 + apart)
+    assert not refused.held and refused.other is not None
+    assert "since -" not in lock.refusal(refused.other, 100_000.0 + apart)
+    assert lock.take(path, ALICE, 6 * 3600, 100_000.0 + apart).held
+    assert lock.release(path, ALICE.run)

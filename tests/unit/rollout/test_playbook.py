@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -127,4 +128,52 @@ def test_bad_batch_sizes_are_refused_before_any_host_is_touched(stage: Stage) ->
     run = stage.deploy({host: {"sglang_serial": [1, "ten"]} for host in HOSTS})
     assert run.rc == 2
     assert "sglang_serial has to be batch sizes" in run.output
+    assert run.came_to("preflight") == []
+
+
+OTHER = {
+    "schema": 1,
+    "run": "0123456789ab",
+    "owner": "bob@ops2",
+    "reason": "deploys sglang-kimi",
+    "controller": "another",
+    "pid": 1,
+    "process_start": "1@boot",
+    "taken_at": 0,
+    "expires_at": 4102444800,
+}
+
+
+def test_the_second_of_two_operators_is_told_who_and_touches_nothing(stage: Stage) -> None:
+    lock = stage.folder / "state" / "h04" / "lock.json"
+    lock.parent.mkdir(parents=True)
+    lock.write_text(json.dumps(OTHER))
+    run = stage.deploy()
+    assert run.rc == 2
+    assert "bob@ops2 works on this host since" in run.output and "sglang_lock_broken=0123456789ab" in run.output
+    assert run.came_to("build") == [] and run.hosts("not prepared") == ["h04"]
+    assert stage.locked() == ["h04"] and json.loads(lock.read_text()) == OTHER
+    # As the refusal says:
+    again = stage.deploy(sglang_lock_broken=OTHER["run"])
+    assert again.rc == 0, again.output
+    assert "h04: took over the lock of bob@ops2 (deploys sglang-kimi): its run has died." in again.output
+    assert stage.locked() == []
+
+
+def test_a_lock_that_is_taken_over_in_the_middle_ends_it_before_that_host_is_touched(stage: Stage) -> None:
+    run = stage.deploy({"h02": {"stolen": OTHER}}, sglang_serial=SERIAL)
+    assert run.rc == 2
+    assert run.hosts("new") == ["h01", "h03", "h04"] and run.hosts("untouched") == REST
+    assert run.hosts("not prepared") == ["h02"] and "h02" not in run.came_to("start")
+    assert stage.locked() == ["h02"]
+
+
+def test_a_variable_that_is_nearly_one_of_ours_is_refused_before_any_host_is_touched(stage: Stage) -> None:
+    run = stage.deploy({host: {"sglang_argumentz": {}, "sglang_batch_peers": "stay"} for host in HOSTS})
+    assert run.rc == 2
+    assert (
+        "sglang_argumentz is no variable of this collection, and nothing reads it: sglang_arguments is meant?"
+        in run.output
+    )
+    assert "sglang_batch_peers has to be keep" in run.output
     assert run.came_to("preflight") == []

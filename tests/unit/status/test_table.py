@@ -56,5 +56,11 @@ def test_a_running_instance_that_drifted_says_so_in_its_state() -> None:
 
 def test_the_report_tells_an_unreachable_host_from_an_empty_one() -> None:
     report = status_report(["h1", "h2"], {"h1": told(), "h2": {"sglang_status": {"unreachable": True}}})
-    assert report["h1"] == {"asked": True, "instances": [], "gpus": {**GPUS, "problem": ""}}
-    assert report["h2"] == {"asked": False, "instances": [], "gpus": {}}
+    assert report["h1"] == {
+        "asked": True,
+        "instances": [],
+        "gpus": {**GPUS, "problem": ""},
+        "lock": None,
+        "drained": False,
+    }
+    assert report["h2"] == {"asked": False, "instances": [], "gpus": {}, "lock": None, "drained": False}
