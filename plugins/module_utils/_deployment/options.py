@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 PIN = re.compile(r"[0-9a-f]{40}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_USER = re.compile(r"(?!root$)[A-Za-z0-9][A-Za-z0-9_.-]*")
 # Folders stand unquoted in units and in command lines, so nothing is allowed in them that needs quoting there.
 _FOLDER = re.compile(r"(/(?!\.\.?(/|$))[A-Za-z0-9_.+-]+)+/?")
 _DRIVER = re.compile(rf"hub|rsync|shared|{_FOLDER.pattern}")
@@ -96,8 +97,8 @@ OPTIONS: dict[str, Option] = {
     "models": _folder("/models"),
     "state": _folder("/var/lib/llmfleet"),
     "cache": _folder("/var/cache/llmfleet"),
-    "user": Option(str, "sglang", pattern=_NAME, meaning="the name of a user"),
-    "build_user": Option(str, "sglang-build", pattern=_NAME, meaning="the name of a user"),
+    "user": Option(str, "sglang", pattern=_USER, meaning="the name of a user other than root"),
+    "build_user": Option(str, "sglang-build", pattern=_USER, meaning="the name of a user other than root"),
     # how much and how long
     "gpus": Option(dict, {}),
     "keep_releases": Option(int, 3, least=1, most=1000),

@@ -65,6 +65,8 @@ def test_true_is_neither_a_number_nor_a_text(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
+        ("user", "root", "a user other than root"),
+        ("build_user", "root", "a user other than root"),
         ("commit", "main", PIN),
         ("commit", COMMIT[:39], PIN),
         ("commit", COMMIT.upper(), PIN),
