@@ -113,7 +113,9 @@ def release(path: Path, run: str, *, check: bool = False) -> bool:
 @contextmanager
 def _guarded(path: Path) -> Iterator[None]:
     """Let nobody else decide between our reading and our writing."""
-    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    if not path.parent.is_dir():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.chmod(0o755)  # whatever the umask: the service user reads its files in there
     with open(path.with_suffix(".guard"), "w") as guard:
         fcntl.flock(guard, fcntl.LOCK_EX)
         yield

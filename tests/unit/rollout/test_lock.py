@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,15 @@ def test_a_lock_of_a_later_version_with_more_fields_is_read(path: Path) -> None:
     lock.take(path, ALICE, 60, 1000.0)
     path.write_text(json.dumps({**json.loads(path.read_text()), "mood": "good"}))
     assert lock.read(path) is not None
+
+
+def test_the_host_record_can_be_read_by_a_service_whatever_the_umask(path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        lock.take(path, ALICE, 60, 1000.0)
+    finally:
+        os.umask(before)
+    assert path.parent.stat().st_mode & 0o777 == 0o755
 
 
 def attempt(path: Path, number: int, start: object, won: object) -> None:
