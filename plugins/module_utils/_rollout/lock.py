@@ -116,7 +116,7 @@ def _guarded(path: Path) -> Iterator[None]:
     if not path.parent.is_dir():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.parent.chmod(0o755)  # whatever the umask: the service user reads its files in there
-    with open(path.with_suffix(".guard"), "w") as guard:
+    with open(path.with_suffix(".guard"), "a") as guard:  # "w" would change its time
         fcntl.flock(guard, fcntl.LOCK_EX)
         yield
 

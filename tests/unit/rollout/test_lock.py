@@ -91,6 +91,17 @@ def test_a_lock_of_a_later_version_with_more_fields_is_read(path: Path) -> None:
     assert lock.read(path) is not None
 
 
+def test_a_lock_that_came_and_went_leaves_no_trace_of_when(path: Path) -> None:
+    lock.take(path, ALICE, 60, 1000.0)
+    lock.release(path, "a1")
+    before = {one.name: one.stat().st_mtime_ns for one in path.parent.iterdir()}
+    os.utime(path.with_suffix(".guard"), ns=(1, 1))
+    before[path.with_suffix(".guard").name] = 1
+    lock.take(path, ALICE, 60, 1001.0)
+    lock.release(path, "a1")
+    assert {one.name: one.stat().st_mtime_ns for one in path.parent.iterdir()} == before
+
+
 def test_the_host_record_can_be_read_by_a_service_whatever_the_umask(path: Path) -> None:
     before = os.umask(0o077)
     try:
