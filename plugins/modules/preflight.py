@@ -62,6 +62,11 @@ options:
         description: Least memory of each, in MiB.
         type: int
         default: 0
+      visible:
+        description: The cards that the instance may use, by nvidia-smi's index. Empty means all; others are not judged.
+        type: list
+        elements: int
+        default: []
   disk:
     description: Bytes that have to be free before anything is done.
     type: dict
@@ -267,7 +272,17 @@ ARGUMENTS: dict[str, Any] = {
         "required": True,
         "options": {"host": {"type": "str", "required": True}, "port": {"type": "int", "required": True}},
     },
-    "gpus": _options(count=0, compute_capability="", memory_mib=0),
+    "gpus": {
+        "type": "dict",
+        "default": {},
+        "apply_defaults": True,
+        "options": {
+            "count": {"type": "int", "default": 0},
+            "compute_capability": {"type": "str", "default": ""},
+            "memory_mib": {"type": "int", "default": 0},
+            "visible": {"type": "list", "elements": "int", "default": []},
+        },
+    },
     "disk": _options(root_bytes=0, models_bytes=0),
     "paths": {
         "type": "dict",
@@ -309,6 +324,7 @@ def wanted_of(given: dict[str, Any]) -> Wanted:
         gpu_count=given["gpus"]["count"],
         compute_capability=given["gpus"]["compute_capability"],
         gpu_memory_mib=given["gpus"]["memory_mib"],
+        visible_gpus=tuple(given["gpus"]["visible"]),
         root_bytes=given["disk"]["root_bytes"],
         models_bytes=given["disk"]["models_bytes"],
         commit=given["commit"],

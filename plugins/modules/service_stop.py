@@ -93,6 +93,11 @@ options:
     type: str
     choices: [auto, skip]
     default: auto
+  visible_gpus:
+    description: The cards that the service uses, by nvidia-smi's index, whose memory has to be free. Empty means all.
+    type: list
+    elements: int
+    default: []
   gpu_timeout:
     description: Seconds that GPU memory may stay in use after the last process is gone.
     type: int
@@ -220,6 +225,7 @@ def request_of(module: AnsibleModule) -> Request:
         gpus=given["gpu_proof"] != "skip",
         gpu_timeout=given["gpu_timeout"],
         gpu_slack=given["gpu_slack_mib"],
+        visible=tuple(given["visible_gpus"]),
     )
 
 
@@ -255,6 +261,7 @@ def main() -> None:
             "kill_leftovers": {"type": "bool", "default": False},
             "clean_shm": {"type": "bool", "default": True},
             "gpu_proof": {"type": "str", "choices": ["auto", "skip"], "default": "auto"},
+            "visible_gpus": {"type": "list", "elements": "int", "default": []},
             "gpu_timeout": {"type": "int", "default": 120},
             "gpu_slack_mib": {"type": "int", "default": 1024},
             "durations_file": {"type": "path"},

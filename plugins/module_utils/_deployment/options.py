@@ -58,12 +58,16 @@ _PIN_HOW = (
 
 OPTIONS: dict[str, Option] = {
     # what is deployed
-    "profile": _required(str, "name one of playbooks/profiles with -e sglang_profile=NAME, as deploy_qwen.yml does", _NAME),
+    "profile": _required(
+        str, "name one of playbooks/profiles with -e sglang_profile=NAME", _NAME
+    ),
     "commit": _required(str, _PIN_HOW, PIN),
     "version": _required(str, _PIN_HOW),
     # One revision for whatever profile goes before that of the profile, which pin.yml writes.
     "checkpoint_revision": Option(str, "", _PIN_HOW, pattern=PIN),
     "checkpoint_revisions": Option(dict, {}),
+    # Empty: the profile's. Another name where a host has two instances.
+    "instance": Option(str, "", pattern=_NAME, meaning="a name"),
     "patch_sets": Option(list, ["sm120"], elements=str),
     "multimem_world_sizes": Option(list, [], elements=int, least=2, most=1024),
     "replaces": Option(list, [], elements=str),
@@ -101,6 +105,8 @@ OPTIONS: dict[str, Option] = {
     "build_user": Option(str, "sglang-build", pattern=_USER, meaning="the name of a user other than root"),
     # how much and how long
     "gpus": Option(dict, {}),
+    # By nvidia-smi's index; empty: all of the host.
+    "visible_gpus": Option(list, [], elements=int, least=0, most=1023),
     "keep_releases": Option(int, 3, least=1, most=1000),
     "root_free_bytes": Option(int, 30_000_000_000),  # a venv of 11 GB, its cache, a worktree, and room to install
     "checkpoint_bytes": Option(int, 0),
@@ -114,6 +120,7 @@ OPTIONS: dict[str, Option] = {
     "checkpoint_bytes_per_second": Option(int, 0),
     "checkpoint_serve_seconds": Option(int, 4 * 3600, least=60, most=_SECONDS),
     "checkpoint_keep": Option(int, 0, most=1000),
+    "checkpoint_verify": Option(str, "stamp", pattern=re.compile("stamp|full"), meaning="stamp or full"),
     "io_class": Option(
         str, "best-effort", pattern=re.compile("best-effort|idle|none"), meaning="best-effort, idle or none"
     ),

@@ -52,7 +52,7 @@ def resolve(
     problems += flags.argument_problems("sglang_arguments", values["arguments"])
     for option in ("environment", "build_environment"):
         problems += flags.environment_problems(f"sglang_{option}", values[option])
-    problems += gpu_problems("sglang_gpus", values["gpus"])
+    problems += gpu_problems("sglang_gpus", values["gpus"]) + _visible_problems(values)
     problems += expects_problems("sglang_checkpoint_expects", values["checkpoint_expects"])
     if profile is not None:
         problems += [] if variables.get("sglang_checkpoint_revision") else _revision_problems(values)
@@ -77,13 +77,43 @@ def _revision_problems(values: dict[str, Any]) -> list[str]:
     return [f"sglang_checkpoint_revisions {wrong}: run `{command}`, which looks it up once and writes it there."]
 
 
+# CUDA counts cards as nvidia-smi does only in the order of the bus; by itself it has the fastest first.
+_VISIBLE = {"CUDA_VISIBLE_DEVICES": "", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+
+
+def _visible_problems(values: dict[str, Any]) -> list[str]:
+    """Return what is wrong with the choice of cards, a sentence each."""
+    visible = values["visible_gpus"]
+    if not visible:
+        return []
+    found = [
+        f"sglang_environment sets {name}, which sglang_visible_gpus does."
+        for name in _VISIBLE
+        if name in values["environment"]
+    ]
+    if len(set(visible)) < len(visible):
+        found.append(f"sglang_visible_gpus names a card twice: {visible!r}.")
+    count = values["gpus"].get("count", len(visible))
+    if count != len(visible):
+        found.append(f"sglang_gpus counts {count!r} cards, and sglang_visible_gpus names {len(visible)}.")
+    return found
+
+
+def _gpus(values: dict[str, Any], profile: dict[str, Any]) -> dict[str, Any]:
+    """Return what the cards have to be, and which they are where an instance has some of a host's."""
+    visible = values["visible_gpus"]
+    some = {"count": len(visible), "visible": visible} if visible else {}
+    return {**profile["gpus"], **values["gpus"], **some}
+
+
 def _services(names: list[str]) -> list[str]:
     return list(dict.fromkeys(name.removesuffix(".service") for name in names))
 
 
 def _assemble(values: dict[str, Any], profile: dict[str, Any], sets: list[dict[str, Any]]) -> dict[str, Any]:
     served = values["served_model_name"] or profile["served_model_name"]
-    service = f"sglang-{profile['instance']}"
+    instance = values["instance"] or profile["instance"]
+    service = f"sglang-{instance}"
     checkpoint = profile["checkpoint"]
     paths = {name: values[name].rstrip("/") for name in ("root", "models", "state", "cache")}
     path = f"{paths['models']}/{profile['name']}"
@@ -92,7 +122,7 @@ def _assemble(values: dict[str, Any], profile: dict[str, Any], sets: list[dict[s
     weights = f"{paths['models']}/.checkpoints/{checkpoint['repository'].replace('/', '--')}/{_revision(values)}"
     arguments = _arguments(values, profile, served, weights)
     return {
-        "name": profile["instance"],
+        "name": instance,
         "service": service,
         "profile": profile["name"],
         "model": profile["model"],
@@ -103,7 +133,7 @@ def _assemble(values: dict[str, Any], profile: dict[str, Any], sets: list[dict[s
         "users": {"service": values["user"], "build": values["build_user"]},
         "paths": paths,
         "listen": {"host": values["listen_host"], "port": values["port"]},
-        "gpus": {**profile["gpus"], **values["gpus"]},
+        "gpus": _gpus(values, profile),
         "disk": {"root_bytes": values["root_free_bytes"], "models_bytes": size},
         "checkpoint": {
             "repository": checkpoint["repository"],
@@ -118,6 +148,7 @@ def _assemble(values: dict[str, Any], profile: dict[str, Any], sets: list[dict[s
             "bytes_per_second": values["checkpoint_bytes_per_second"],
             "serve_seconds": values["checkpoint_serve_seconds"],
             "keep": values["checkpoint_keep"],
+            "verify": values["checkpoint_verify"],
             "io_class": values["io_class"],
         },
         "build": {
@@ -180,6 +211,8 @@ def _arguments(values: dict[str, Any], profile: dict[str, Any], served: str, wei
 def _environment(values: dict[str, Any], profile: dict[str, Any]) -> dict[str, str]:
     environment: dict[str, Any] = _by_version(profile["environment"], values["version"], "name")
     environment.update(values["environment"])
+    if values["visible_gpus"]:
+        environment.update({**_VISIBLE, "CUDA_VISIBLE_DEVICES": ",".join(str(one) for one in values["visible_gpus"])})
     return {name: str(value) for name, value in environment.items() if value is not None}
 
 

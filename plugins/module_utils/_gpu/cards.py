@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .._host.command import Outcome, Runner
 from .text import known, lines, mask, real, whole
@@ -158,6 +158,14 @@ class Reading:
         for uuid, words in rows:
             groups.setdefault(words, set()).add(uuid)
         return [(self.cards(uuids), words) for words, uuids in groups.items()]
+
+    def only(self, indexes: Collection[int]) -> Reading:
+        """The same of these cards alone, where an instance has some of a host's; of all with no indexes."""
+        if not indexes:
+            return self
+        gpus = tuple(gpu for gpu in self.gpus if gpu.index in indexes)
+        uuids = {gpu.uuid for gpu in gpus}
+        return replace(self, gpus=gpus, processes=tuple(one for one in self.processes if one.uuid in uuids))
 
     def held_by(self, pids: set[int]) -> list[GpuProcess]:
         return [process for process in self.processes if process.pid in pids]

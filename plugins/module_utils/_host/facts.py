@@ -10,7 +10,7 @@ import json
 import os
 import platform
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from .._gpu.cards import Reading
@@ -107,7 +107,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Question:
-    """What to look at."""
+    """What to look at. visible: the cards of this instance, by nvidia-smi's index; empty: all."""
 
     services: tuple[str, ...]
     address: str
@@ -120,6 +120,7 @@ class Question:
     checkpoint_revision: str = ""
     gpus: bool = True
     timeout: float = 20
+    visible: tuple[int, ...] = ()
 
 
 def collect(question: Question, runner: Runner = run, proc: str = PROC, root: str = "") -> Facts:
@@ -128,6 +129,7 @@ def collect(question: Question, runner: Runner = run, proc: str = PROC, root: st
     memory = parse_meminfo(_read(f"{proc}/meminfo"))
     processes = read_processes(proc)
     view = look(runner, question.timeout, proc) if question.gpus else View(Reading("not asked"))
+    view = replace(view, reading=view.reading.only(question.visible))
     units, unit_problem = _units(question, runner)
     pids = {held.pid for held in view.reading.processes}
     return Facts(

@@ -31,7 +31,10 @@ KILL_GRACE = 30.0
 
 @dataclass(frozen=True)
 class Request:
-    """What to stop, and what has to be free afterwards. Times in seconds, memory in MiB."""
+    """What to stop, and what has to be free afterwards. Times in seconds, memory in MiB.
+
+    visible: the cards of this service, by nvidia-smi's index; empty: all.
+    """
 
     name: str
     ports: tuple[int, ...] = ()
@@ -46,6 +49,7 @@ class Request:
     gpus: bool = True
     gpu_timeout: float = 120
     gpu_slack: int = 1024
+    visible: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -210,11 +214,15 @@ def _disable(request: Request, machine: Machine) -> str:
     return ""
 
 
+def _read(request: Request, machine: Machine) -> Reading:
+    return read_gpus(machine.run, GPU_QUERY_TIMEOUT).only(request.visible)
+
+
 def _look_first(request: Request, machine: Machine) -> tuple[Look, set[tuple[int, int]]]:
     unit = systemd.show(machine.run, request.name)
     processes = read_processes(machine.proc)
     ours = processes_of(unit, processes, set(), machine.proc)
-    gpus = read_gpus(machine.run, GPU_QUERY_TIMEOUT) if request.gpus else None
+    gpus = _read(request, machine) if request.gpus else None
     if gpus and gpus.status in ("hung", "failed"):
         raise CannotStop(
             f"{unit.name} was left alone: that its GPU memory becomes free could not be proven, since "
@@ -275,7 +283,7 @@ class _Proof:
                 if not report.held and gpus:
                     settled = settled if settled is not None else machine.clock()
                     deadline = settled + request.gpu_timeout
-                    look = replace(look, gpus=read_gpus(machine.run, GPU_QUERY_TIMEOUT))
+                    look = replace(look, gpus=_read(request, machine))
                     report.held = _held_on_gpus(look, request, self._pids)
                 report.after = look.as_dict(self._pids)
                 if machine.clock() >= deadline and not killed and not look.unit.stopped:

@@ -114,6 +114,7 @@ class Wanted:
     gpu_count: int = 0
     compute_capability: str = ""
     gpu_memory_mib: int = 0
+    visible_gpus: tuple[int, ...] = ()
     root_bytes: int = 0
     models_bytes: int = 0
     commit: str = ""
@@ -140,4 +141,5 @@ class Wanted:
             checkpoint_revision=self.checkpoint.get("revision", ""),
             gpus=self.gpu_count > 0,
             timeout=timeout,
+            visible=self.visible_gpus,
         )

@@ -59,6 +59,7 @@ def test_the_parts_of_a_deployment() -> None:
             "bytes_per_second": 0,
             "serve_seconds": 14400,
             "keep": 0,
+            "verify": "stamp",
             "io_class": "best-effort",
         },
         "stop": {"timeout_seconds": 300, "drain_seconds": 30, "kill_leftovers": False},

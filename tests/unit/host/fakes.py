@@ -38,6 +38,7 @@ class FakeHost:
         self.orders: list[list[str]] = []
         self.units: dict[str, dict[str, str]] = {}
         self.gpu_memory: dict[int, int] = {}
+        self.gpu_cards: dict[int, tuple[int, ...]] = {}  # of a process that is not on every card
         self.stray_memory = 0
         self.gpu_problem = ""
         self.bus_problem = ""
@@ -210,13 +211,14 @@ class FakeHost:
             rows = [
                 f"{pid}, {self.uuid(card)}, {memory}, python3, with a comma"
                 for pid, memory in self.gpu_memory.items()
-                for card in range(self.cards)
+                for card in self.gpu_cards.get(pid, range(self.cards))
             ]
             return Outcome(key, 0, "\n".join(rows) + "\n")
-        used = sum(self.gpu_memory.values()) + self.stray_memory
-        values = {"compute_cap": "12.0", "name": CARD, "memory.used": used, "memory.total": self.card_total}
+        values = {"compute_cap": "12.0", "name": CARD, "memory.total": self.card_total}
         rows = []
         for card in range(self.cards):
+            held = [size for pid, size in self.gpu_memory.items() if card in self.gpu_cards.get(pid, (card,))]
+            values["memory.used"] = sum(held) + self.stray_memory
             row = {"index": card, "uuid": self.uuid(card), "mig.mode.current": "Disabled", **values}
             if card in self.loads:
                 row |= {

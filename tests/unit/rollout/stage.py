@@ -9,6 +9,7 @@ name a step. What is tested is Ansible's own behaviour in our plays: who is touc
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -112,6 +113,17 @@ ROLES: dict[str, dict[str, list[dict[str, Any]]]] = {
 }
 
 
+def _heed_ctrl_c() -> None:
+    """A background job of a shell starts with Ctrl-C ignored, and so would what it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _below(pid: int) -> list[int]:
+    """The processes below one: Ansible's workers are in sessions of their own."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [one for child in map(int, children) for one in (child, *_below(child))]
+
+
 @dataclass(frozen=True)
 class Rollout:
     """What a run did. events: which hosts came to a step; states: each host's state in the recap."""
@@ -204,8 +216,8 @@ class Stage:
         )
         return Rollout(done.returncode, done.stdout)
 
-    def kill_after(self, text: str, **variables: Any) -> Rollout:
-        """Deploy, and kill the controller's whole side with -9 when it has printed `text`."""
+    def end_after(self, text: str, how: signal.Signals, **variables: Any) -> Rollout:
+        """Deploy, and send the controller a signal when it has printed `text`; with SIGKILL, its workers too."""
         with subprocess.Popen(
             self.command({}, **variables),
             cwd=self.folder,
@@ -213,7 +225,7 @@ class Stage:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            start_new_session=True,
+            preexec_fn=_heed_ctrl_c,
         ) as run:
             assert run.stdout is not None
             output = ""
@@ -221,7 +233,10 @@ class Stage:
                 output += line
                 if text in line:
                     break
-            os.killpg(run.pid, signal.SIGKILL)
+            for pid in [run.pid, *_below(run.pid)] if how == signal.SIGKILL else [run.pid]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, how)
+            output += run.communicate(timeout=120)[0]
         assert text in output, output
         return Rollout(run.returncode, output)
 

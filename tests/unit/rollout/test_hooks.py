@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -88,9 +89,22 @@ def test_a_host_that_goes_back_with_its_batch_is_drained_for_it(stage: Stage) ->
     assert stage.drained() == []
 
 
-@pytest.mark.parametrize("step", ["build", "drain", "start", "verify", "undrain"])
-def test_a_controller_that_is_killed_leaves_nothing_that_a_rerun_does_not_mend(stage: Stage, step: str) -> None:
-    stage.kill_after(f"EVENT {step} h01", sglang_serial=[1, "100%"], **stage.hooks)
+@pytest.mark.parametrize(
+    ("step", "how"),
+    [
+        ("build", signal.SIGKILL),
+        ("drain", signal.SIGKILL),
+        ("start", signal.SIGKILL),
+        ("verify", signal.SIGKILL),
+        ("undrain", signal.SIGKILL),
+        ("verify", signal.SIGINT),  # Ctrl-C
+    ],
+)
+def test_a_controller_that_ends_in_the_middle_leaves_nothing_that_a_rerun_does_not_mend(
+    stage: Stage, step: str, how: signal.Signals
+) -> None:
+    ended = stage.end_after(f"EVENT {step} h01", how, sglang_serial=[1, "100%"], **stage.hooks)
+    assert ended.rc != 0
     assert stage.locked()  # nobody gave them back
     assert stage.drained() == ([] if step == "build" else ["h01"])
     run = stage.deploy(sglang_serial=[1, "100%"], **stage.hooks)
@@ -98,3 +112,10 @@ def test_a_controller_that_is_killed_leaves_nothing_that_a_rerun_does_not_mend(s
     assert "took over the lock of" in run.output and "its run has died" in run.output
     assert run.hosts("new") == FEW
     assert stage.drained() == [] and stage.locked() == []
+
+
+def test_check_mode_marks_nothing_on_a_host_that_has_no_record_yet(stage: Stage) -> None:
+    run = stage.deploy(check=True, **stage.hooks)
+    assert run.rc == 0, run.output
+    assert set(run.states.values()) == {"to change"}
+    assert not (stage.folder / "state").exists()
