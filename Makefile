@@ -66,6 +66,7 @@ lint: setup ## ruff, mypy, ansible-lint (profile production)
 
 .PHONY: unit
 unit: setup ## Unit tests
+	@fleet/install-packages tests
 	pytest tests/unit
 
 .PHONY: corpus

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -20,8 +21,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-HAPROXY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
-SMG = shutil.which("smg") or shutil.which("smg", path=str(Path(sys.executable).parent))
+
+def program(name: str, *places: str) -> str:
+    """Where a program lies, looked for in PATH and then in `places`; `make unit` installs it."""
+    found = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), *places]))
+    assert found, f"{name} is not installed: `make unit` does that"
+    return found
+
+
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 _CONFIGURATION = """
 global
@@ -173,7 +180,9 @@ def haproxy(folder: Path) -> Iterator[Balancer]:
         servers = "\n".join(f"    server {one.name} 127.0.0.1:{one.port}" for one in workers.values())
         text = _CONFIGURATION.format(folder=folder, admin=admin, port=port, servers=servers)
         (folder / "haproxy.cfg").write_text(text)
-        stack.enter_context(_process([str(HAPROXY), "-db", "-f", str(folder / "haproxy.cfg")], folder / "log"))
+        stack.enter_context(
+            _process([program("haproxy", "/usr/sbin"), "-db", "-f", str(folder / "haproxy.cfg")], folder / "log")
+        )
         until(lambda: who_answers(port) == {"a", "b"})
         yield Balancer(port, admin, folder, workers)
 
@@ -187,7 +196,16 @@ def smg(folder: Path) -> Iterator[Balancer]:
             stack.enter_context(one.serve())
         port = free_port()
         urls = [one.url for one in workers.values()]
-        words = [str(SMG), "launch", "--host", "127.0.0.1", "--port", str(port), "--worker-urls", *urls]
+        words = [
+            program("smg", str(Path(sys.executable).parent)),
+            "launch",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(port),
+            "--worker-urls",
+            *urls,
+        ]
         words += ["--policy", "round_robin", "--prometheus-port", str(free_port())]
         stack.enter_context(_process(words, folder / "log"))
         until(lambda: who_answers(port) == {"a", "b"}, timeout=90)

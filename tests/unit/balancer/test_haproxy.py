@@ -15,8 +15,6 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._balancer.record i
 from ansible_collections.llmfleet.sglang.tests.unit.balancer import programs
 from ansible_collections.llmfleet.sglang.tests.unit.balancer.programs import Balancer, ask, until, who_answers
 
-pytestmark = pytest.mark.skipif(programs.HAPROXY is None, reason="haproxy is not installed (apt-get install haproxy)")
-
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Balancer]:

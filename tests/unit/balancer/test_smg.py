@@ -15,8 +15,6 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._balancer.record i
 from ansible_collections.llmfleet.sglang.tests.unit.balancer import programs
 from ansible_collections.llmfleet.sglang.tests.unit.balancer.programs import Balancer, ask, until, who_answers
 
-pytestmark = pytest.mark.skipif(programs.SMG is None, reason="smg is not installed (pip install smg)")
-
 
 @pytest.fixture(scope="module")
 def balancer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Balancer]:
