@@ -97,6 +97,7 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import telling
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release import alone, room
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.identity import read_record
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.modes import let_all_read
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.packages import PackageError, PackageSource
@@ -141,10 +142,16 @@ def main() -> None:
         give_way()
         let_all_read()
         try:
-            with telling(params["progress_file"], venv.folder.parent / "durations.json") as progress:
+            with (
+                alone.writing(venv.folder.parent),
+                telling(params["progress_file"], venv.folder.parent / "durations.json") as progress,
+            ):
                 venv.make(params["lock"], source, progress)
-        except (OSError, PackageError) as error:
-            module.fail_json(msg=f"Release {venv.folder.name} cannot be installed, and nothing was stopped: {error}")
+        except (OSError, PackageError, alone.Occupied) as error:
+            hint = room.full(str(error), venv.folder, Path(params["cache"]))
+            module.fail_json(
+                msg=f"Release {venv.folder.name} cannot be installed, and nothing was stopped: {error}{hint}"
+            )
     module.exit_json(changed=missing, interpreter=venv.interpreter, seconds=round(time.monotonic() - began, 1))
 
 

@@ -13,7 +13,8 @@ version_added: 0.1.0
 author: llmfleet engineers (@llmfleet)
 description:
   - Compares a finished release with its C(release.json), namely the digest of each patched file, the source tree with
-    its commit, the interpreter and the packages, and lists every difference. Changes nothing.
+    its commit, the interpreter, the packages and their files (by size and time of change), and lists every difference.
+    Changes nothing.
 attributes:
   check_mode:
     support: full
@@ -60,7 +61,7 @@ drift:
   elements: dict
   contains:
     kind:
-      description: One of V(patched_file), V(tree), V(package), V(interpreter).
+      description: One of V(patched_file), V(tree), V(package), V(file) (of a package), V(interpreter).
       type: str
     name:
       description: The file, below the release, or the package.

@@ -49,6 +49,19 @@ options:
     description: Environment for the import, such as what chooses the engine's device.
     type: dict
     default: {}
+  repository:
+    description: Where the source is from, for the record. A password in it is left out.
+    type: str
+    default: ""
+  uv_version:
+    description: The version of uv, for the record.
+    type: str
+    default: ""
+  link_mode:
+    description: How uv brought the packages into the environment, for the record.
+    type: str
+    default: hardlink
+    choices: [hardlink, symlink, copy, clone]
   cache:
     description: Folder of uv's cache, on which an environment of symlinks stands. It is written to its disk too.
     type: path
@@ -75,9 +88,10 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import telling
-from ansible_collections.llmfleet.sglang.plugins.module_utils._release import identity, record, room
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release import alone, identity, listing, record, room
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.modes import let_all_read
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.priority import give_way
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release.redact import redact_urls
 
 
 def main() -> None:
@@ -89,6 +103,13 @@ def main() -> None:
             "edits": {"type": "list", "elements": "dict", "default": []},
             "files": {"type": "list", "elements": "dict", "default": []},
             "environment": {"type": "dict", "default": {}},
+            "repository": {"type": "str", "default": ""},
+            "uv_version": {"type": "str", "default": ""},
+            "link_mode": {
+                "type": "str",
+                "default": "hardlink",
+                "choices": ["hardlink", "symlink", "copy", "clone"],
+            },
             "cache": {"type": "path"},
             "progress_file": {"type": "path"},
         },
@@ -102,11 +123,15 @@ def main() -> None:
     patched = {folder / "src" / "python" / one["path"]: str(one["after"]) for one in module.params["files"]}
     environment = {name: str(value) for name, value in module.params["environment"].items()}
     try:
-        with telling(module.params["progress_file"], folder.parent / "durations.json") as progress:
+        with (
+            alone.writing(folder.parent),
+            telling(module.params["progress_file"], folder.parent / "durations.json") as progress,
+        ):
             progress.phase("importing the release")
             found = record.probe(folder, patched, environment)
             progress.phase("measuring the release")
             size = room.own_bytes(folder)
+            listing.write(folder)
             progress.phase("writing the release to the disk")
             content = {
                 "id": folder.name,
@@ -118,13 +143,18 @@ def main() -> None:
                 "torch": found["torch"],
                 "cuda": found["cuda"],
                 "packages": found["packages"],
+                "repository": redact_urls(module.params["repository"]),
+                "uv_version": module.params["uv_version"],
+                "link_mode": module.params["link_mode"],
                 "bytes": size,
                 "schema": identity.SCHEMA,
             }
             cache = module.params["cache"]
             record.write_record(folder, content, [Path(cache)] if cache else [])
-    except (OSError, record.ImportFailed) as error:
-        module.fail_json(msg=f"Release {folder.name} is not usable, and nothing was stopped: {error}.")
+    except (OSError, alone.Occupied, record.ImportFailed) as error:
+        module.fail_json(
+            msg=f"Release {folder.name} is not usable, and nothing was stopped: {error}{room.full(str(error), folder)}."
+        )
     module.exit_json(changed=True, record=content)
 
 

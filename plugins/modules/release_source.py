@@ -14,6 +14,8 @@ author: llmfleet engineers (@llmfleet)
 description:
   - Checks a commit out into C(src) of a release's folder, afresh. What a build that died left in the folder is removed.
   - A finished release, one with its C(release.json), is left alone.
+  - What a build before left running, since its controller died, is ended first, with a warning; it is known by the lock
+    C(.build.lock) beside the releases and by the environment variable C(LLMFLEET_BUILD).
 attributes:
   check_mode:
     support: full
@@ -50,6 +52,11 @@ options:
   cache:
     description: Folder of uv's cache. On another disk, that one needs the room too.
     type: path
+  link_mode:
+    description: How uv brings packages from its cache into the environment. A release of another mode takes other room.
+    type: str
+    default: hardlink
+    choices: [hardlink, symlink, copy, clone]
 """
 
 EXAMPLES = r"""
@@ -75,7 +82,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.llmfleet.sglang.plugins.module_utils._release import identity, room, source
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release import alone, identity, room, source
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.modes import let_all_read
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.priority import give_way
 
@@ -86,7 +93,7 @@ class NoRoom(RuntimeError):
 
 def _check_room(params: dict[str, Any], folder: Path) -> None:
     """Refuse, with figures, a disk that cannot take the release, or uv's cache where that is another disk."""
-    need = room.needed(folder.parent, params["inputs"], params["first_bytes"])
+    need = room.needed(folder.parent, params["inputs"], params["first_bytes"], params["link_mode"])
     cache = Path(params["cache"] or folder)
     apart = cache.exists() and folder.parent.exists() and cache.stat().st_dev != folder.parent.stat().st_dev
     for place in [folder, *([cache] if apart and need.size >= params["first_bytes"] else [])]:
@@ -105,6 +112,11 @@ def main() -> None:
             "inputs": {"type": "dict", "default": {}},
             "first_bytes": {"type": "int", "default": 0},
             "cache": {"type": "path"},
+            "link_mode": {
+                "type": "str",
+                "default": "hardlink",
+                "choices": ["hardlink", "symlink", "copy", "clone"],
+            },
         },
         supports_check_mode=True,
     )
@@ -115,12 +127,19 @@ def main() -> None:
         give_way()
         let_all_read()
         try:
-            identity.remove_debris(folder)
-            _check_room(module.params, folder)
-            folder.mkdir(parents=True, mode=0o755)
-            source.add_worktree(Path(module.params["mirror"]), module.params["commit"], tree)
-        except (NoRoom, OSError, source.GitError) as error:
-            module.fail_json(msg=f"The source tree {tree} cannot be laid out, and nothing was stopped: {error}.")
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with alone.writing(folder.parent, begins=True) as ended:
+                for process in ended:
+                    module.warn(f"a build before had been left running, and was ended: {process}")
+                identity.remove_debris(folder)
+                _check_room(module.params, folder)
+                folder.mkdir(mode=0o755)
+                source.add_worktree(Path(module.params["mirror"]), module.params["commit"], tree)
+        except (NoRoom, OSError, alone.Occupied, source.GitError) as error:
+            module.fail_json(
+                msg=f"The source tree {tree} cannot be laid out, and nothing was stopped: {error}"
+                f"{room.full(str(error), folder)}."
+            )
     module.exit_json(changed=missing, path=str(tree), laid_out=tree.is_dir())
 
 

@@ -30,8 +30,8 @@ PLAY = PROJECT / "tests" / "faults" / "build.yml"
 CHOICES = INVENTORY / "group_vars" / "sglang"
 REPOSITORY = yaml.safe_load((CHOICES / "main.yml").read_text())["sglang_repository"]
 COMMIT = yaml.safe_load((CHOICES / "pins.yml").read_text())["sglang_commit"]
-# Kills the first process whose command line matches, and whoever started it; waits for one at most five minutes.
-KILL = """python3 - '{pattern}' <<'END'
+# Signals the first process whose command line matches; waits for one at most five minutes.
+SIGNAL = """python3 - '{pattern}' <<'END'
 import os, re, signal, sys, time
 for _ in range(6000):
     for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -41,14 +41,22 @@ for _ in range(6000):
         except OSError:
             continue
         if re.match(sys.argv[1], line):
-            for one in (int(re.search(r"PPid:\\s+(\\d+)", status)[1]), int(pid)):
-                os.kill(one, signal.SIGKILL)
-            print("killed")
+            for one in {whom}:
+                os.kill(one, signal.{what})
+            print("{what}")
             sys.exit()
     time.sleep(0.05)
 sys.exit("no such process")
 END
 """
+
+
+PARENT = "int(re.search(r'PPid:[^0-9]+([0-9]+)', status)[1])"
+
+
+def killing(pattern: str) -> str:
+    """The script that kills a process and whoever started it."""
+    return SIGNAL.format(pattern=pattern, whom=f"({PARENT}, int(pid))", what="SIGKILL")
 
 
 def node(script: str, timeout: float = 120) -> str:
@@ -79,7 +87,7 @@ def killed(pattern: str) -> str:
         command, cwd=PROJECT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as playbook:
         try:
-            assert node(KILL.format(pattern=pattern), timeout=400) == "killed"
+            assert node(killing(pattern), timeout=400) == "SIGKILL"
             output, _none = playbook.communicate(timeout=120)
         finally:
             playbook.kill()
@@ -128,11 +136,42 @@ def test_a_build_that_is_killed_is_cleaned_up_by_the_next(pattern: str) -> None:
     converges()
 
 
+LEFT = f"pgrep -f '^{ROOT}/tools/.*uv pip sync' || true"
+
+
+def test_what_a_dead_controller_left_running_is_ended_by_the_next_run() -> None:
+    with subprocess.Popen(
+        [str(word) for word in words()], cwd=PROJECT, env=environment(), stdout=subprocess.DEVNULL
+    ) as playbook:
+        try:
+            freeze = SIGNAL.format(pattern=f"{ROOT}/.*uv pip sync", whom="(int(pid),)", what="SIGSTOP")
+            assert node(freeze, timeout=400) == "SIGSTOP"
+        finally:
+            playbook.kill()
+    assert node(LEFT), "the build was to be left running"
+    told = build().must_pass()
+    assert "a build before had been left running, and was ended: pid" in " ".join(told.output.split())
+    assert node(LEFT) == ""
+    assert build().must_pass().changed == {NODE: 0}
+
+
+def test_a_mirror_that_was_lost_is_fetched_again_and_the_release_stays() -> None:
+    build().must_pass()
+    releases = finished()
+    node(f"mv {ROOT}/mirror/sglang.git {ROOT}/lost.git")
+    build().must_pass()
+    told = build().must_pass()
+    assert told.changed == {NODE: 0}
+    assert "is not as it was built" not in told.output
+    assert finished() == releases
+
+
 def test_a_full_disk_is_told_and_the_next_run_goes_on() -> None:
     node(f"mount -t tmpfs -o size=260m,mode=0755 none {ROOT}")
     told = build()
     assert told.rc != 0
     assert "No space left on device" in told.output
+    assert f"It is about the file system {ROOT} with 0.0 GB free" in " ".join(told.output.split())
     assert finished() == []
     node(f"mount -o remount,size=2g {ROOT}")
     converges()
@@ -203,11 +242,14 @@ def test_what_was_changed_by_hand_is_said_by_the_next_run() -> None:
     release = Path(record).parent
     node(f"echo '# by hand' >> {release}/src/python/sglang/launch_server.py")
     node(f"mv {release}/venv/lib/python3*/site-packages/einops-*.dist-info {release}/")
+    node(f"cd {release}/venv/lib/python3*/site-packages/einops; cp -L __init__.py x; mv x __init__.py; touch ../x.pth")
     told = build().must_pass()
     assert told.changed == {NODE: 0}
     said = " ".join(told.output.split())
     assert "tree src/python/sglang/launch_server.py: expected as the commit has it, found edited" in said
     assert re.search(r"package einops: expected [0-9.]+, found not there", said)
+    assert "site-packages/einops/__init__.py: expected as installed, found edited" in said
+    assert "site-packages/x.pth: expected as installed, found not of the build" in said
 
 
 def test_old_releases_go_and_the_newest_stay() -> None:

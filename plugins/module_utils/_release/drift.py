@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
 import re
 import subprocess
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release import listing
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.record import file_digest
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.source import owner_of, run_git
 
@@ -32,7 +35,7 @@ class CannotCompare(RuntimeError):
 
 @dataclass(frozen=True)
 class Drift:
-    """One thing that is not as it was built. kind: patched_file, tree, package or interpreter."""
+    """One thing that is not as it was built. kind: patched_file, tree, package, file (of a package) or interpreter."""
 
     kind: str
     name: str
@@ -51,11 +54,23 @@ def compare(
 
     ask: what tells the interpreter's version and its packages; without it the release's own interpreter does.
     """
+    digests, commit = record.get("digests", {}), str(record.get("inputs", {}).get("commit", ""))
     return [
-        *patched_files(folder, record.get("digests", {})),
-        *tree_changes(git_status(folder / "src"), record.get("digests", {})),
+        *patched_files(folder, digests),
+        *tree_changes(git_status(folder / "src", commit), digests),
         *packages(record, (ask or ask_interpreter)(folder)),
+        *package_files(folder),
     ]
+
+
+def package_files(folder: Path) -> list[Drift]:
+    """Compare the packages' files with those of the build, by size and time of change. Raises CannotCompare."""
+    try:
+        before = listing.read(folder)
+    except (OSError, ValueError) as error:
+        raise CannotCompare(f"the list of its packages' files cannot be read: {error}") from error
+    found = listing.differences(before, listing.take(folder)) if before is not None else []
+    return [Drift("file", path, "as installed", what) for path, what in found]
 
 
 def patched_files(folder: Path, digests: Mapping[str, str]) -> list[Drift]:
@@ -69,11 +84,48 @@ def patched_files(folder: Path, digests: Mapping[str, str]) -> list[Drift]:
     return found
 
 
-def git_status(tree: Path) -> list[tuple[str, str]]:
-    """Return what Git sees changed in the tree: pairs of its two letters and the path."""
+def git_status(tree: Path, commit: str = "") -> list[tuple[str, str]]:
+    """Return what Git sees changed in the tree: pairs of its two letters and the path.
+
+    commit: what a tree is compared with whose link to the mirror is gone, since the mirror was made anew.
+    """
+    mirror = _unlinked_mirror(tree)
+    if mirror is not None and commit:
+        return _compare_with(mirror, commit, tree)
     command = ["-C", str(tree), "--no-optional-locks", "status", "--porcelain=v1", "-z", "--untracked-files=all"]
     fields = run_git([*command, "--no-renames"], owner=owner_of(tree)).split("\0")
     return [(field[:2], field[3:]) for field in fields if field]
+
+
+def _unlinked_mirror(tree: Path) -> Path | None:
+    """Return the mirror that a worktree is of, if that does not know it any more; None when all is well."""
+    try:
+        kept = Path((tree / ".git").read_text(encoding="utf-8").partition(":")[2].strip())
+    except (OSError, ValueError):
+        return None
+    try:
+        # A worktree that was made later may have been given the name.
+        if Path((kept / "gitdir").read_text(encoding="utf-8").strip()).resolve() == (tree / ".git").resolve():
+            return None
+    except OSError:
+        pass
+    return kept.parent.parent
+
+
+def _compare_with(mirror: Path, commit: str, tree: Path) -> list[tuple[str, str]]:
+    """Say what `git status` says, with an index made for it: the worktree has none any more. Raises GitError."""
+    owner = owner_of(tree)
+    git = ["-C", str(tree), "--no-optional-locks", "--git-dir", str(mirror), "--work-tree", str(tree)]
+    with tempfile.TemporaryDirectory(prefix="llmfleet-index-") as scratch:
+        if owner:
+            os.chown(scratch, *owner)
+        index = {"GIT_INDEX_FILE": os.path.join(scratch, "index")}
+        run_git([*git, "read-tree", commit], owner=owner, environment=index)
+        diff = [*git, "diff", "--no-ext-diff", "--no-renames", "--name-status", "-z"]
+        fields = run_git(diff, owner=owner, environment=index).split("\0")
+        others = run_git([*git, "ls-files", "--others", "--exclude-standard", "-z"], owner=owner, environment=index)
+    changed = [(f" {letter}", path) for letter, path in zip(fields[::2], fields[1::2])]
+    return [*changed, *(("??", path) for path in others.split("\0") if path)]
 
 
 def tree_changes(status: Sequence[tuple[str, str]], digests: Mapping[str, str]) -> list[Drift]:

@@ -106,7 +106,13 @@ def look(wanted: Wanted) -> Found:
         try:
             found.drift = [one.as_dict() for one in drift.compare(folder, record, drift.installed)]
         except (drift.CannotCompare, source.GitError) as error:
-            raise ValueError(f"{error}; remove {folder}, and the next run builds it again") from error
+            # It may be the one that serves, so nobody is told to remove it.
+            raise ValueError(
+                f"the finished release {folder} cannot be compared with its record: {error}. It may serve: see what "
+                f"names it (grep -rl {found.id} /etc/systemd/system /var/lib/llmfleet); where nothing does, move it "
+                "away, and the next run builds it again; else deploy another release first, one with another "
+                "sglang_build_environment"
+            ) from error
     return found
 
 

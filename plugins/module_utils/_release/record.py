@@ -19,7 +19,9 @@ from typing import Any
 # import only once a model asks for it; say from which file each one came. launch_server alone imports little.
 _PROBE = """
 import importlib, importlib.metadata, importlib.util, json, platform, sys
-import torch, sgl_kernel, sglang, sglang.launch_server
+import torch, sgl_kernel, sglang
+print("\\nLLMFLEET-FROM " + str(sglang.__file__), flush=True)
+import sglang.launch_server
 def there(name):
     try:
         return importlib.util.find_spec(name) is not None
@@ -36,7 +38,7 @@ print("\\nLLMFLEET-FOUND " + json.dumps({"sglang": sglang.__file__, "origins": o
 """
 
 _OF_AN_EDIT = ("id", "file", "line")
-_MARK = "LLMFLEET-FOUND "
+_MARK, _FROM = "LLMFLEET-FOUND ", "LLMFLEET-FROM "
 
 
 class ImportFailed(RuntimeError):
@@ -66,8 +68,7 @@ def probe(folder: Path, patched: Mapping[Path, str], environment: Mapping[str, s
     root = folder / "src" / "python"
     names = {module_name(root, path): path for path in patched}
     found = _ask(folder, sorted(names), environment)
-    if not found["sglang"] or not Path(found["sglang"]).resolve().is_relative_to(root.resolve()):
-        raise ImportFailed(f"sglang is imported from {found['sglang']}, not from {root}")
+    _check_origin(found["sglang"], root)
     problem = disagreement(found["packages"], found["cuda"])
     if problem:
         raise ImportFailed(problem)
@@ -78,6 +79,11 @@ def probe(folder: Path, patched: Mapping[Path, str], environment: Mapping[str, s
         if file_digest(path) != patched[path]:
             raise ImportFailed(f"{path} is not as it was patched: somebody else has written it meanwhile")
     return found
+
+
+def _check_origin(origin: str | None, root: Path) -> None:
+    if not origin or not Path(origin).resolve().is_relative_to(root.resolve()):
+        raise ImportFailed(f"sglang is imported from {origin}, not from {root}")
 
 
 def disagreement(packages: Sequence[str], cuda: str | None) -> str:
@@ -115,6 +121,10 @@ def _ask(folder: Path, names: list[str], environment: Mapping[str, str]) -> dict
         raise ImportFailed(f"importing the release took longer than {error.timeout:.0f} s") from error
     answers = [line for line in done.stdout.splitlines() if line.startswith(_MARK)]  # the engine prints too
     if done.returncode or not answers:
+        # Another sglang in front of the tree breaks in ways that say less.
+        for line in done.stdout.splitlines():
+            if line.startswith(_FROM):
+                _check_origin(line[len(_FROM) :], folder / "src" / "python")
         raise ImportFailed(f"the release does not import: {(done.stderr or done.stdout).strip()[-2000:]}")
     found: dict[str, Any] = json.loads(answers[-1][len(_MARK) :])
     return found

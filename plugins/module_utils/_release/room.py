@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Mapping
@@ -38,17 +39,22 @@ def own_bytes(folder: Path) -> int:
     return total
 
 
-def needed(releases: Path, inputs: Mapping[str, Any], first_bytes: int) -> Need:
-    """Say what a release takes: as one with the same packages did, or `first_bytes` where there is none."""
+def needed(releases: Path, inputs: Mapping[str, Any], first_bytes: int, link_mode: str) -> Need:
+    """Say what a release takes: as one with the same packages did, or `first_bytes` where there is none.
+
+    link_mode: uv's; what a release of links to the cache took says nothing of one of copies.
+    """
     same = []
     for path in sorted(releases.iterdir()) if releases.is_dir() else []:
         record = read_record(path) if path.is_dir() else None
-        if record and record.get("bytes") and record.get("inputs", {}).get("lock") == inputs.get("lock"):
+        if not record or not record.get("bytes") or record.get("link_mode") != link_mode:
+            continue
+        if record.get("inputs", {}).get("lock") == inputs.get("lock"):
             same.append((int(record["bytes"]), path.name))
     if same:
         size, name = max(same)
         return Need(max(_LEAST, int(size * _MARGIN)), f"{name}, with the same packages, took {gigabytes(size)}")
-    return Need(first_bytes, "the first release with these packages takes that, with uv's cache")
+    return Need(first_bytes, "the first release with these packages and this link mode takes that, with uv's cache")
 
 
 def problem(folder: Path, need: Need, free: int | None = None) -> str:
@@ -62,6 +68,22 @@ def problem(folder: Path, need: Need, free: int | None = None) -> str:
     return (
         f"{place} has {gigabytes(has)} free, and the release needs {gigabytes(need.size)} ({need.why}): "
         f"{gigabytes(need.size - has)} are missing"
+    )
+
+
+def full(said: str, *places: Path) -> str:
+    """Say which of the places' file systems is full, and what to do, where an error is about that; else ""."""
+    if os.strerror(errno.ENOSPC) not in said and os.strerror(errno.EDQUOT) not in said:
+        return ""
+    free: dict[str, int] = {}
+    for place in places:
+        while not os.path.ismount(place) and place != place.parent:
+            place = place.parent
+        free[str(place)] = shutil.disk_usage(place).free
+    listed = " and ".join(f"{place} with {gigabytes(size)} free" for place, size in free.items())
+    return (
+        f". It is about the file system {listed}: make room there, or keep fewer releases "
+        "(sglang_keep_releases), and run again; what is half made goes then"
     )
 
 

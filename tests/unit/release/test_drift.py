@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.llmfleet.sglang.plugins.module_utils._release import drift, record, source
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release import drift, listing, record, source
 
 from tests.unit.release.repository import Repository
 
@@ -99,6 +99,44 @@ def test_packages_that_changed_are_told(release: Release) -> None:
     ]
     shutil.rmtree(site / "torch-2.13.0.dist-info")
     assert ("package", "torch", "not there") in release.drift()
+
+
+def test_a_packages_file_that_was_replaced_and_one_that_was_added_are_told(release: Release) -> None:
+    site = release.package("einops", "0.8.0").parent
+    release.record.update(drift.ask_interpreter(release.folder))
+    for name, text in (("__init__.py", "a = 1\n"), ("layers/torch.py", "b = 1\n"), ("gone.py", "")):
+        (site / "einops" / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / "einops" / name).write_text(text)
+    listing.write(release.folder)
+    (site / "einops" / "__pycache__").mkdir()
+    (site / "einops" / "__pycache__" / "x.pyc").write_bytes(b"")
+    assert release.drift() == []
+    (site / "einops" / "__init__.py").write_text("a = 2\n")  # as long as before
+    (site / "einops" / "gone.py").unlink()
+    (site / "zz.pth").write_text("import os\n")
+    place = site.relative_to(release.folder)
+    assert release.drift() == [
+        ("file", f"{place}/einops/__init__.py", "edited, and 1 more files of it differ"),
+        ("file", f"{place}/zz.pth", "not of the build"),
+    ]
+
+
+def test_packages_of_links_are_looked_at_where_the_links_lead(release: Release, tmp_path: Path) -> None:
+    site = next((release.folder / "venv" / "lib").glob("python*/site-packages"))
+    cached = tmp_path / "cached.py"
+    cached.write_text("a = 1\n")
+    (site / "linked.py").symlink_to(cached)
+    listing.write(release.folder)
+    cached.write_text("a = 22\n")
+    assert [found for _kind, _name, found in release.drift()] == ["edited"]
+    cached.unlink()
+    assert [found for _kind, _name, found in release.drift()] == ["removed"]
+
+
+def test_a_list_of_files_that_cannot_be_read_is_no_list(release: Release) -> None:
+    (release.folder / listing.FILE).write_bytes(b"no gzip")
+    with pytest.raises(drift.CannotCompare, match="list of its packages' files cannot be read"):
+        release.drift()
 
 
 def test_another_interpreter_is_told(release: Release) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import getpass
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -77,7 +78,9 @@ class Host:
         folder = Path(found.path)
         source.add_worktree(self.wanted.mirror, self.wanted.commit, folder / "src")
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")], check=True, timeout=120)
-        record.write_record(folder, {"id": found.id, "digests": {}, **drift.ask_interpreter(folder)})
+        record.write_record(
+            folder, {"id": found.id, "inputs": found.inputs, "digests": {}, **drift.ask_interpreter(folder)}
+        )
         return folder
 
 
@@ -142,8 +145,28 @@ def test_a_release_that_lost_its_environment_is_told_with_the_way_out(host: Host
     host.prepare()
     folder = host.build()
     (folder / "venv" / "pyvenv.cfg").unlink()
-    with pytest.raises(ValueError, match=rf"no environment in .*; remove {folder}, and the next run builds it again"):
+    with pytest.raises(ValueError, match=rf"{folder} cannot be compared .* no environment in ") as told:
         look.look(host.wanted)
+    assert "It may serve" in str(told.value)
+    assert "remove" not in str(told.value)
+
+
+def test_a_mirror_that_was_lost_and_made_anew_breaks_no_finished_release(host: Host) -> None:
+    host.prepare()
+    folder = host.build()
+    shutil.rmtree(host.wanted.mirror)
+    assert "the commit" in look.look(host.wanted).missing[0]
+    source.update(host.wanted.mirror, host.upstream.url)
+    found = look.look(host.wanted)
+    assert (found.missing, found.built, found.drift) == ([], True, [])
+    # A worktree made since has the name that this one had.
+    source.add_worktree(host.wanted.mirror, host.wanted.commit, host.wanted.root / "releases" / "other" / "src")
+    (folder / "src" / TABLES).write_text("by hand\n")
+    (folder / "src" / "new").write_text("by hand\n")
+    assert [(one["name"], one["found"]) for one in look.look(host.wanted).drift] == [
+        (f"src/{TABLES}", "edited"),
+        ("src/new", "not of the commit"),
+    ]
 
 
 def test_files_say_of_an_environment_what_its_interpreter_says(host: Host) -> None:

@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 import yaml
 from ansible.module_utils.testing import patch_module_args
-from ansible_collections.llmfleet.sglang.plugins.module_utils._release import keep
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release import keep, record
 from ansible_collections.llmfleet.sglang.plugins.modules import (
     release_prune,
+    release_record,
     release_requirements,
     release_source,
     source_bundle,
@@ -147,14 +148,34 @@ def test_a_source_tree_is_laid_out_once_and_never_where_there_is_no_room(answer:
     given = {"mirror": mirror["path"], "commit": commit, "path": str(tmp_path / "releases" / "id")}
     told = answer(release_source, **given, first_bytes=1 << 60)
     assert told["failed"] and "are missing" in told["msg"] and "nothing was stopped" in told["msg"]
-    assert not (tmp_path / "releases").exists()
+    assert not Path(given["path"]).exists()
     foreseen = answer(release_source, check=True, **given)
     assert (foreseen["changed"], foreseen["laid_out"]) == (True, False)
-    assert not (tmp_path / "releases").exists()
+    assert not Path(given["path"]).exists()
     assert answer(release_source, **given)["laid_out"]
     shutil.rmtree(tmp_path / "mirror.git")
     (tmp_path / "releases/id/release.json").write_text(json.dumps({"id": "id"}))
     assert answer(release_source, **given)["changed"] is False
+
+
+def test_a_record_says_where_the_release_is_from_without_passwords(
+    answer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {"python": "3.11.2", "torch": "2.14.1", "cuda": "13.0", "packages": ["torch==2.14.1"]}
+    monkeypatch.setattr(record, "probe", lambda *_given: found)
+    monkeypatch.setattr(record, "settle", lambda _places: None)
+    folder = tmp_path / "releases" / "id"
+    (folder / "venv" / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
+    given = {"path": str(folder), "inputs": {"commit": COMMIT}, "uv_version": "0.13.9", "link_mode": "symlink"}
+    said = answer(release_record, **given, repository="https://me:secret@example.org/sglang.git")
+    kept = json.loads((folder / "release.json").read_text())
+    assert kept == said["record"]
+    assert (kept["repository"], kept["uv_version"], kept["link_mode"]) == (
+        "https://me:***@example.org/sglang.git",
+        "0.13.9",
+        "symlink",
+    )
+    assert (folder / "packages.json.gz").exists()
 
 
 def test_the_source_goes_from_host_to_host_in_a_bundle(answer: Any, tmp_path: Path) -> None:

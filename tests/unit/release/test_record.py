@@ -107,6 +107,14 @@ def test_an_engine_from_elsewhere_is_refused(release: Release, tmp_path: Path) -
         release.probe()
 
 
+def test_another_sglang_that_breaks_at_its_import_is_named_all_the_same(release: Release) -> None:
+    write(release.packages, {"sglang/__init__.py": ""})
+    with pytest.raises(
+        record.ImportFailed, match=r"^sglang is imported from .*/site-packages/sglang/__init__\.py, not"
+    ):
+        release.probe()
+
+
 def test_an_installed_copy_in_front_of_the_tree_is_refused(release: Release) -> None:
     write(release.packages, ENGINE)
     with pytest.raises(record.ImportFailed, match="site-packages"):

@@ -18,26 +18,45 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._release import ro
 INPUTS = {"lock": ["torch==2.14.1 sha256:aa"]}
 
 
-def release(releases: Path, name: str, size: int, lock: list[str]) -> None:
+def release(releases: Path, name: str, size: int, lock: list[str], mode: str = "hardlink") -> None:
     """Make a finished release that took `size` bytes."""
     (releases / name).mkdir(parents=True)
-    (releases / name / "release.json").write_text(json.dumps({"id": name, "bytes": size, "inputs": {"lock": lock}}))
+    record = {"id": name, "bytes": size, "inputs": {"lock": lock}, "link_mode": mode}
+    (releases / name / "release.json").write_text(json.dumps(record))
 
 
 def test_the_first_release_needs_what_was_said(tmp_path: Path) -> None:
-    assert room.needed(tmp_path / "none", INPUTS, 30_000_000_000).size == 30_000_000_000
+    assert room.needed(tmp_path / "none", INPUTS, 30_000_000_000, "hardlink").size == 30_000_000_000
     release(tmp_path, "other", 10**9, ["torch==2.13.0 sha256:bb"])
     (tmp_path / "durations.json").write_text("{}")
-    assert room.needed(tmp_path, INPUTS, 30_000_000_000).size == 30_000_000_000
+    assert room.needed(tmp_path, INPUTS, 30_000_000_000, "hardlink").size == 30_000_000_000
 
 
 def test_one_with_the_same_packages_needs_what_that_took(tmp_path: Path) -> None:
     release(tmp_path, "a", 2_000_000_000, INPUTS["lock"])
     release(tmp_path, "b", 3_000_000_000, INPUTS["lock"])
-    need = room.needed(tmp_path, INPUTS, 30_000_000_000)
+    need = room.needed(tmp_path, INPUTS, 30_000_000_000, "hardlink")
     assert need == room.Need(3_600_000_000, "b, with the same packages, took 3.0 GB")
     release(tmp_path, "c", 0, INPUTS["lock"])  # of a time when that was not measured
-    assert room.needed(tmp_path, INPUTS, 30_000_000_000) == need
+    assert room.needed(tmp_path, INPUTS, 30_000_000_000, "hardlink") == need
+
+
+def test_links_say_nothing_of_the_room_that_copies_take(tmp_path: Path) -> None:
+    release(tmp_path, "a", 559_000_000, INPUTS["lock"], "symlink")
+    assert room.needed(tmp_path, INPUTS, 30_000_000_000, "symlink").size == int(559_000_000 * 1.2)
+    assert room.needed(tmp_path, INPUTS, 30_000_000_000, "copy").size == 30_000_000_000
+    record = tmp_path / "a" / "release.json"  # of a time when the mode was not kept
+    record.write_text(json.dumps({"id": "a", "bytes": 559_000_000, "inputs": INPUTS}))
+    assert room.needed(tmp_path, INPUTS, 30_000_000_000, "symlink").size == 30_000_000_000
+
+
+def test_an_error_of_a_full_disk_names_the_file_system_and_the_next_step(tmp_path: Path) -> None:
+    assert room.full("[Errno 13] Permission denied", tmp_path) == ""
+    said = room.full(f"[Errno 28] {os.strerror(28)}: 'x'", tmp_path / "not" / "there", tmp_path)
+    mount = next(str(place) for place in (tmp_path, *tmp_path.parents) if place.is_mount())
+    assert said.startswith(f". It is about the file system {mount} with ")
+    assert said.count(" free") == 1
+    assert "sglang_keep_releases" in said and "run again" in said
 
 
 def test_a_disk_that_is_too_small_is_told_with_figures(tmp_path: Path) -> None:
