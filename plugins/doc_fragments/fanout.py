@@ -32,6 +32,10 @@ options:
         description: The RV(manifest_digest) of the host that fetched from the Hub; nothing else is taken.
         type: str
         required: true
+      bytes:
+        description: The RV(bytes) of that host, which check mode tells of; V(0) if they are not known.
+        type: int
+        default: 0
       timeout_stall:
         description: Seconds without a byte after which a host is given up and the next one asked.
         type: int

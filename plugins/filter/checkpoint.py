@@ -42,7 +42,9 @@ def checkpoint_plan(
     complete = {one: result for one in site for result in said[one] if result["complete"]}
     plan = fanout.plan(host, site, addresses, complete, transfers)
     digest = complete[plan.seed]["manifest_digest"] if plan.seed in complete else ""
-    return {**plan.as_dict(), "address": addresses[host], "manifest_digest": digest}
+    # in check mode nobody has fetched, and the seed has asked how much it is
+    size = max((result.get("bytes", 0) for result in said[plan.seed]), default=0)
+    return {**plan.as_dict(), "address": addresses[host], "manifest_digest": digest, "bytes": size}
 
 
 class FilterModule:

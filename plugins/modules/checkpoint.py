@@ -34,7 +34,7 @@ attributes:
     description: Can run in check mode and return changed status prediction without modifying the target.
     details:
       - Asks the Hub for the list of files if there is no manifest yet. If it cannot be reached, that is a
-        warning, and a change is predicted.
+        warning, and a change is predicted. With O(source=peers) it is not asked.
       - Compares sizes and reads no contents, so damage that keeps the size is not foreseen.
   diff_mode:
     support: partial
@@ -82,8 +82,8 @@ options:
     choices: [hub, peers, here]
     default: hub
   optional:
-    description: With O(source=here), takes only what the stamp vouches for, reads nothing else, and says in
-      RV(complete) whether that is all of it.
+    description: With O(source=here), says in RV(complete) whether all of it is here and right, instead of failing. What
+      changed since it was verified, or never was, is read if every file is there with its size.
     type: bool
     default: false
   expects:

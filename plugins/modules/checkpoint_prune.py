@@ -12,9 +12,10 @@ short_description: Remove old revisions of checkpoints that nothing on the host 
 version_added: 0.1.0
 author: llmfleet engineers (@llmfleet)
 description:
-  - Removes revisions from a store of M(llmfleet.sglang.checkpoint), those of every repository in it.
+  - Removes revisions of one repository from a store of M(llmfleet.sglang.checkpoint). Those of other repositories
+    stay, and so does a copy that was never verified there, for instance one that was put there by hand.
   - Keeps each one that a link points to, or that a unit file, a host record or a process names (an engine maps its
-    weights), and of each repository the O(keep) that were verified last.
+    weights), and the O(keep) that were verified last.
   - Where something cannot be read that might name a revision, nothing is removed, and that is a failure.
 attributes:
   check_mode:
@@ -31,8 +32,12 @@ options:
     description: The folder in which revisions are kept, each as C(<owner--name>/<revision>).
     type: path
     required: true
+  repository:
+    description: The repository on the Hub, as V(owner/name), of which revisions may go.
+    type: str
+    required: true
   models:
-    description: The folder of the links.
+    description: The folder of the links, which may lie in folders of it.
     type: path
     required: true
   state:
@@ -40,7 +45,7 @@ options:
     type: path
     default: /var/lib/llmfleet
   keep:
-    description: How many revisions of each repository stay at least, besides those in use.
+    description: How many verified revisions of O(repository) stay at least, besides those in use.
     type: int
     required: true
 """
@@ -50,6 +55,7 @@ EXAMPLES = r"""
   llmfleet.sglang.checkpoint_prune:
     store: /models/.checkpoints
     models: /models
+    repository: nvidia/Qwen3.5-397B-A17B-NVFP4
     keep: 1
   become: true
 """
@@ -75,7 +81,7 @@ kept:
   returned: success
   type: dict
 message:
-  description: What was removed, in a sentence.
+  description: What was removed and what stays, with the reason for each.
   returned: success
   type: str
 """
@@ -91,6 +97,7 @@ def main() -> None:
         argument_spec={
             "store": {"type": "path", "required": True},
             "models": {"type": "path", "required": True},
+            "repository": {"type": "str", "required": True},
             "state": {"type": "path", "default": "/var/lib/llmfleet"},
             "keep": {"type": "int", "required": True},
         },
@@ -100,7 +107,7 @@ def main() -> None:
     if params["keep"] < 0:
         module.fail_json(msg="keep has to be 0 or more.")
     try:
-        found = prune.judge(params["store"], params["models"], params["state"], params["keep"])
+        found = prune.judge(params["store"], params["models"], params["state"], params["repository"], params["keep"])
         gone = [one for one in found if not one.kept]
         for one in [] if module.check_mode else gone:
             prune.remove(one)
@@ -110,14 +117,15 @@ def main() -> None:
         )
     names = [f"{one.path} ({words.size(one.bytes)})" for one in gone]
     kept = {one.path: one.kept for one in found if one.kept}
+    stays = [f"{path} ({why})" for path, why in sorted(kept.items())]
     module.exit_json(
         changed=bool(gone),
         removed=[one.as_dict() for one in gone],
         kept=kept,
-        message=f"removed: {', '.join(names)}" if names else "nothing to remove",
+        message=f"removed: {', '.join(names) or 'nothing'}; stays: {', '.join(stays) or 'nothing'}",
         diff={
-            "before": "".join(f"{line}\n" for line in sorted([*kept, *names])),
-            "after": "".join(f"{line}\n" for line in sorted(kept)),
+            "before": "".join(f"{line}\n" for line in sorted([*stays, *names])),
+            "after": "".join(f"{line}\n" for line in stays),
         },
     )
 

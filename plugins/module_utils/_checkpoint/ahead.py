@@ -17,6 +17,7 @@ from . import manifest as records
 from . import place as placing
 from .errors import CheckpointError, HubUnreachable
 from .manifest import WantedFile
+from .peers import Peers
 from .request import Outcome, Request
 from .verify import check_files, check_sizes
 
@@ -37,13 +38,26 @@ def listed(request: Request) -> tuple[WantedFile, ...]:
         return tuple(request.hub.tree(place.repository, place.revision))
 
 
+def listed_anew(request: Request, files: tuple[WantedFile, ...]) -> tuple[WantedFile, ...]:
+    """The revision's files as the Hub lists them now; as they were listed before where it gives no answer."""
+    try:
+        return tuple(request.hub.tree(request.place.repository, request.place.revision))
+    except CheckpointError:
+        return files
+
+
 def predict(request: Request, outcome: Outcome) -> None:
     """What a real run would do, from the sizes and the configuration alone. Raises CheckpointError for a wrong one."""
     place = request.place
     outcome.changed = outcome.before != place.target
+    if request.peers and records.load_manifest(place.target, place.repository, place.revision) is None:
+        _predict_taken(request.peers, request, outcome)
+        return
     try:
         files = listed(request)
-        check_config_before(request, outcome, files)
+        # what other hosts have is what was chosen, and is compared once it is here
+        if not request.peers:
+            check_config_before(request, outcome, files)
     except HubUnreachable as error:
         outcome.changed = True
         outcome.message = "What would be downloaded cannot be said, for the Hub cannot be reached."
@@ -63,23 +77,40 @@ def predict(request: Request, outcome: Outcome) -> None:
         f"{len(missing)} of {words.number(len(files), 'file')} ({words.size(left)}) would be {coming}, "
         f"{words.size(outcome.bytes)} would be {reading}"
     )
+    _foresee_room(request, outcome, sum(file.size for file in missing), words.number(len(missing), "file"))
+
+
+def _predict_taken(peers: Peers, request: Request, outcome: Outcome) -> None:
+    """The same where other hosts give everything: they say how much it is, and the Hub is not asked."""
+    outcome.changed, outcome.bytes = True, peers.size
+    amount = f"{words.size(peers.size)} would be" if peers.size else "The files would be"
+    outcome.message = f"{amount} taken from other hosts and verified"
+    place = request.place
+    here = placing.held_bytes(place.target if os.path.isdir(place.target) else place.files)
+    _foresee_room(request, outcome, max(0, peers.size - here), "what other hosts have")
+
+
+def _foresee_room(request: Request, outcome: Outcome, need: int, what: str) -> None:
     try:
-        check_room(request, missing)
+        _check_room(request, need, what)
     except CheckpointError as error:
         outcome.warnings.append(f"A real run would be refused: {error}")
 
 
 def check_room(request: Request, missing: t.Sequence[WantedFile]) -> None:
     """Refuses, with the arithmetic, a disk that cannot take the missing files and the reserve."""
+    _check_room(request, sum(file.size for file in missing), words.number(len(missing), "file"))
+
+
+def _check_room(request: Request, need: int, what: str) -> None:
     place = request.place
     folder, free = placing.free_bytes(place.store)
-    need = sum(file.size for file in missing)
     if need + request.reserve > free:
         begun = [f"{path} ({words.size(held)})" for path, held in placing.left_behind(place)]
         litter = f" Begun and not ended by earlier runs: {', '.join(begun)}." if begun else ""
         raise CheckpointError(
             f"{folder} has {words.size(free)} free; {place.repository} still needs {words.size(need)} "
-            f"({words.number(len(missing), 'file')}) and {words.size(request.reserve)} shall stay free: "
+            f"({what}) and {words.size(request.reserve)} shall stay free: "
             f"{words.size(need + request.reserve - free)} are missing. Make room, or give another store.{litter}"
         )
 

@@ -23,6 +23,7 @@ PEERS: dict[str, dict[str, t.Any]] = {
     "port": {"type": "int", "required": True},
     "secret": {"type": "str", "required": True, "no_log": True},
     "manifest_digest": {"type": "str", "required": True},
+    "bytes": {"type": "int", "default": 0},
     "timeout_stall": {"type": "int", "default": 60},
     "patience": {"type": "int", "default": 600},
 }
@@ -116,6 +117,7 @@ def _peers(given: dict[str, t.Any]) -> Peers:
         port=given["port"],
         secret=given["secret"],
         manifest_digest=given["manifest_digest"],
+        size=given["bytes"],
         stall=given["timeout_stall"],
         patience=given["patience"],
     )

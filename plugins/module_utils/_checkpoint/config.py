@@ -66,7 +66,8 @@ class Described:
 
     @property
     def architectures(self) -> list[str]:
-        return [str(name) for name in self.whole.get("architectures") or []]
+        names: list[str] = self.whole.get("architectures") or []
+        return names
 
     @property
     def quant_method(self) -> str:
@@ -83,10 +84,8 @@ class Described:
     @property
     def weight_groups(self) -> list[t.Mapping[str, t.Any]]:
         """What compressed-tensors says of weights: num_bits, type, group_size."""
-        groups = self.quantization.get("config_groups")
-        rows = groups.values() if isinstance(groups, dict) else []
-        found = [row.get("weights") for row in rows if isinstance(row, dict)]
-        return [weights for weights in found if isinstance(weights, dict)]
+        groups: dict[str, dict[str, t.Any]] = self.quantization.get("config_groups") or {}
+        return [row["weights"] for row in groups.values() if row.get("weights")]
 
     @property
     def group_size(self) -> int:
@@ -103,7 +102,7 @@ class Described:
     def excluded(self) -> list[str]:
         """Patterns of the modules that are not quantized."""
         rows = self.quantization.get("exclude_modules") or self.quantization.get("ignore") or []
-        return [str(row) for row in rows] if isinstance(rows, list) else []
+        return [str(row) for row in rows]
 
     @property
     def mtp(self) -> bool:
@@ -114,7 +113,7 @@ class Described:
     def found(self, field: str) -> t.Any:
         """What the checkpoint says of an expected field."""
         if field == "weight_bits":
-            bits = {weights.get("num_bits") for weights in self.weight_groups}
+            bits = {weights.get("num_bits") or NONE for weights in self.weight_groups}
             return bits.pop() if len(bits) == 1 else sorted(map(str, bits)) or NONE
         values: dict[str, t.Callable[[], t.Any]] = {
             "architecture": lambda: self.architectures,
@@ -134,14 +133,22 @@ class Described:
 def describe(config: bytes, quantization: bytes | None) -> Described:
     """Reads both files. Raises CheckpointError where they are no configuration, or contradict each other."""
     whole = _object(config, CONFIG)
-    text = whole.get("text_config")
-    inside = whole.get("quantization_config") or (text or {}).get("quantization_config")
-    beside = _object(quantization, QUANTIZATION).get("quantization") if quantization is not None else None
-    first, where = (
-        (inside, CONFIG) if isinstance(inside, dict) or not isinstance(beside, dict) else (beside, QUANTIZATION)
-    )
-    found = Described(whole, text if isinstance(text, dict) else whole, dict(first or {}), where)
-    if isinstance(inside, dict) and isinstance(beside, dict):
+    text = _typed(whole, "text_config", dict, CONFIG)
+    for part, name in ((whole, ""), (text or {}, "text_config.")):
+        _typed(part, "architectures", list, CONFIG, name, items=str)
+        for key in ("dtype", "torch_dtype"):
+            _typed(part, key, str, CONFIG, name)
+    inside = _typed(whole, "quantization_config", dict, CONFIG)
+    if not inside and text:
+        inside = _typed(text, "quantization_config", dict, CONFIG, "text_config.")
+    beside = None
+    if quantization is not None:
+        beside = _typed(_object(quantization, QUANTIZATION), "quantization", dict, QUANTIZATION)
+    _check_quantization(inside, CONFIG, "quantization_config.")
+    _check_quantization(beside, QUANTIZATION, "quantization.")
+    first, where = (inside, CONFIG) if inside is not None or beside is None else (beside, QUANTIZATION)
+    found = Described(whole, text or whole, dict(first or {}), where)
+    if inside is not None and beside is not None:
         other = str(beside.get("quant_algo") or "").upper()
         if found.quant_algo and other and found.quant_algo != other:
             raise CheckpointError(
@@ -153,11 +160,60 @@ def describe(config: bytes, quantization: bytes | None) -> Described:
     return found
 
 
+def _check_quantization(part: t.Mapping[str, t.Any] | None, name: str, where: str) -> None:
+    """Refuses what is of another type than the properties of Described take it for."""
+    for key in ("quant_method", "quant_algo"):
+        _typed(part or {}, key, str, name, where)
+    for key in ("exclude_modules", "ignore"):
+        _typed(part or {}, key, list, name, where, items=str)
+    groups = _typed(part or {}, "config_groups", dict, name, where, items=dict) or {}
+    for label, row in groups.items():
+        inner = f"{where}config_groups.{label}."
+        weights = _typed(row, "weights", dict, name, inner) or {}
+        _typed(weights, "num_bits", int, name, f"{inner}weights.")
+
+
+_KINDS = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    int: "a whole number",
+    bool: "true or false",
+    float: "a number",
+}
+
+
+def _typed(part: t.Mapping[str, t.Any], key: str, kind: type, name: str, where: str = "", items: t.Any = None) -> t.Any:
+    """The value of a field, None where there is none; `items` is the type of what a list or an object holds.
+
+    Raises CheckpointError, which names file and field, for another type.
+    """
+    value = part.get(key)
+    if value is None:
+        return None
+    odd, verb, meant = [value], "is", kind
+    if _is(value, kind):
+        held = (value.values() if isinstance(value, dict) else value) if items else []
+        odd, verb, meant = [one for one in held if not _is(one, items)], "holds", items
+    if odd:
+        raise CheckpointError(
+            f"{where}{key} in {name} of the checkpoint {verb} {_KINDS.get(type(odd[0]), 'null')}, and {_KINDS[meant]} "
+            "belongs there: pin another revision, or take it up with its publisher. Nothing that is served was changed."
+        )
+    return value
+
+
+def _is(value: t.Any, kind: type) -> bool:
+    return isinstance(value, kind) and not (isinstance(value, bool) and kind is not bool)
+
+
 def _object(content: bytes, name: str) -> dict[str, t.Any]:
     try:
         value = json.loads(content)
     except ValueError as error:
         raise CheckpointError(f"{name} of the checkpoint is no JSON ({error}): pin another revision.") from error
+    except RecursionError as error:
+        raise CheckpointError(f"{name} of the checkpoint is nested too deeply: pin another revision.") from error
     if not isinstance(value, dict):
         raise CheckpointError(f"{name} of the checkpoint is no JSON object: pin another revision.")
     return value

@@ -20,9 +20,9 @@ import typing as t
 from . import manifest as records
 from . import place as placing
 from . import words
-from .ahead import check_config, check_config_before, check_room, listed, predict
+from .ahead import check_config, check_config_before, check_room, listed, listed_anew, predict
 from .child import Room
-from .errors import CheckpointError
+from .errors import Busy, CheckpointError, FilesWrong, HubRefused, HubUnreachable
 from .fetch import Fetch
 from .manifest import Manifest, Stamp, WantedFile
 from .peers import PeerFetch
@@ -42,11 +42,10 @@ def ensure(request: Request, *, check: bool = False) -> Outcome:
     place = request.place
     check_names(place.repository, place.revision)
     outcome = Outcome(before=place.linked())
-    if not request.full and _unchanged(request, outcome, check):
+    if (check or not request.full) and _unchanged(request, outcome, check):
         return _served(request, outcome, check)
     if request.here and request.optional:
-        outcome.message = "not complete on this host, or changed since it was verified"
-        return outcome
+        return _served(request, outcome, check) if _looked(request, outcome, check) else outcome
     if check:
         if request.here:
             outcome.message = "would be read and compared, once it is here"
@@ -58,6 +57,34 @@ def ensure(request: Request, *, check: bool = False) -> Outcome:
         if request.full or not _unchanged(request, outcome, check):
             _work(request, outcome)
     return _served(request, outcome, check)
+
+
+def _looked(request: Request, outcome: Outcome, check: bool) -> bool:
+    """Whether what is here turns out to be right when it is read; nothing is fetched. In check mode the sizes tell."""
+    place = request.place
+    outcome.message = "not complete on this host"
+    if not os.path.isdir(place.target):
+        return False
+    try:
+        files = listed(request)
+        odd = check_sizes(place.target, files)
+        if odd:
+            outcome.message += f": {_named(odd)}"
+            return False
+        if check:
+            total = sum(file.size for file in files)
+            outcome.files, outcome.bytes = len(files), total
+            outcome.changed = outcome.before != place.target
+            outcome.message = f"{words.size(total)} would be read, for it changed since it was verified, or never was"
+            return True
+        with place.locked():
+            # another run may have done the work while this one waited
+            if request.full or not _unchanged(request, outcome, check):
+                _work(request, outcome)
+    except (FilesWrong, Busy, HubRefused, HubUnreachable) as error:
+        outcome.message += f", as far as can be told here: {error}"
+        return False
+    return True
 
 
 def _served(request: Request, outcome: Outcome, check: bool) -> Outcome:
@@ -86,6 +113,8 @@ def _unchanged(request: Request, outcome: Outcome, check: bool) -> bool:
     check_config(request, outcome, place.target)
     _describe(outcome, manifest, stamp)
     outcome.message = f"unchanged since verified on {stamp.verified_at}"
+    if request.full:
+        outcome.message += f"; {words.size(manifest.size)} would be read again"
     _settle(request, outcome, manifest, check)
     return True
 
@@ -96,8 +125,14 @@ def _describe(outcome: Outcome, manifest: Manifest, stamp: Stamp) -> None:
 
 
 def _settle(request: Request, outcome: Outcome, manifest: Manifest, check: bool) -> None:
-    """Modes, owner and, last of all, the link."""
+    """What a downloader left, modes, owner and, last of all, the link."""
     place = request.place
+    left = placing.leftovers(place.target)
+    if left:
+        outcome.changed = True
+        outcome.message += f"; removed what a downloader left: {', '.join(left[:5])}"
+        if not check:
+            placing.drop_leftovers(place.target)
     wrong = request.owner.settle(place.target, look_only=check)
     if wrong:
         outcome.changed = True
@@ -177,16 +212,31 @@ def _wanted(request: Request, fetch: _Fetch) -> tuple[WantedFile, ...]:
 
 def _bring(request: Request, outcome: Outcome, progress: Progress) -> list[Right]:
     """Fetches a revision that is not here yet into the staging folder; returns its files, all right."""
-    place = request.place
     fetch = _fetch(request, progress)
     files = _wanted(request, fetch)
-    rows = json.dumps([dataclasses.asdict(file) for file in files]).encode()
-    placing.write(place.listing, rows)
+    right, problems = _gather(request, outcome, fetch, files, progress)
+    if problems and isinstance(fetch, Fetch):
+        # the list may be what is wrong
+        fresh = listed_anew(request, files)
+        if fresh != files:
+            right, problems = _gather(request, outcome, fetch, fresh, progress)
+    if problems:
+        right = _by_path(right + _fetch_again(request, outcome, fetch, problems, progress))
+    _tell_sources(outcome, fetch)
+    return right
+
+
+def _gather(
+    request: Request, outcome: Outcome, fetch: _Fetch, files: tuple[WantedFile, ...], progress: Progress
+) -> tuple[list[Right], list[Problem]]:
+    """Fetches what is missing of the files into the staging folder, and compares all of them."""
+    place = request.place
     missing = [problem.file for problem in check_sizes(place.files, files)]
     fetch.clear_halves()
+    if missing and isinstance(fetch, Fetch):
+        check_config_before(request, outcome, files)
+    placing.write(place.listing, json.dumps([dataclasses.asdict(file) for file in files]).encode())
     if missing:
-        if isinstance(fetch, Fetch):
-            check_config_before(request, outcome, files)
         check_room(request, missing)
         total = sum(file.size for file in files)
         progress.start("download", total, total - sum(file.size for file in missing))
@@ -194,11 +244,7 @@ def _bring(request: Request, outcome: Outcome, progress: Progress) -> list[Right
         outcome.bytes_downloaded += sum(file.size for file in missing)
     for path in records.strangers(place.files, files):
         os.unlink(os.path.join(place.files, path))
-    right, problems = _verify(request, outcome, place.files, files, progress)
-    if problems:
-        right = _by_path(right + _fetch_again(request, outcome, fetch, problems, progress))
-    _tell_sources(outcome, fetch)
-    return right
+    return _verify(request, outcome, place.files, files, progress)
 
 
 def _mend(request: Request, outcome: Outcome, progress: Progress) -> list[Right]:
@@ -209,8 +255,10 @@ def _mend(request: Request, outcome: Outcome, progress: Progress) -> list[Right]
     right, problems = _verify(request, outcome, place.target, files, progress)
     if not problems:
         return right
+    # it vouches for these files no longer, whatever size and time they have
+    placing.remove_any(os.path.join(place.target, records.STAMP))
     if request.here:
-        raise CheckpointError(
+        raise FilesWrong(
             f"Not as {place.repository} at {place.revision} says: {_named(problems)}. Nothing that is served was "
             f"changed. Bring these files to {place.target} again.",
             [problem.as_dict() for problem in problems],
@@ -274,6 +322,8 @@ def _fetch_again(
     outcome.bytes_downloaded += sum(file.size for file in files)
     right, still = _verify(request, outcome, fetch.folder, files, progress)
     if still:
+        # the next run asks for the list anew
+        placing.remove_any(place.listing)
         source = "other hosts" if request.peers else request.hf.endpoint
         blame = (
             "A host of this site, or the way to it, spoils what it gives."
@@ -282,7 +332,8 @@ def _fetch_again(
         )
         raise CheckpointError(
             f"Not as {place.repository} at {place.revision} says, fetched twice from {source}: "
-            f"{_named(still)}. Nothing that is served was changed. {blame}",
+            f"{_named(still)}. Nothing that is served was changed. {blame} What is right is kept in {fetch.folder}, "
+            "and the next run asks for the list of files anew.",
             [problem.as_dict() for problem in still],
         )
     outcome.fetched_again += found

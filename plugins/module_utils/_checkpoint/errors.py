@@ -18,6 +18,14 @@ class CheckpointError(Exception):
         self.problems = problems or []
 
 
+class FilesWrong(CheckpointError):
+    """What lies on this host is not what the revision says, and this run may fetch nothing."""
+
+
+class Busy(CheckpointError):
+    """Another run works on the same revision on this host."""
+
+
 class HubUnreachable(CheckpointError):
     """No usable answer from the Hub, after all tries."""
 

@@ -25,6 +25,8 @@ MANIFEST = ".llmfleet-manifest.json"
 STAMP = ".llmfleet-stamp.json"
 INDEX = "model.safetensors.index.json"
 TRASH = ".cache"
+# What `hf` keeps about a folder that it downloads to; the rest of .cache is somebody else's.
+DOWNLOADS = ".cache/huggingface"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SHA1 = re.compile(r"[0-9a-f]{40}")
 _FORMAT = 1
@@ -185,11 +187,11 @@ def look(folder: str, path: str) -> Seen | None:
 
 
 def strangers(folder: str, files: t.Iterable[WantedFile]) -> list[str]:
-    """Files in `folder` that are neither the revision's nor ours nor the downloader's trash, sorted."""
+    """Files in `folder` that are neither the revision's nor ours nor the downloader's, sorted."""
     known = {file.path for file in files} | {MANIFEST, STAMP}
     found = []
     for base, folders, names in os.walk(folder):
-        if base == folder:
-            folders[:] = [name for name in folders if name != TRASH]
+        if base == os.path.join(folder, TRASH):
+            folders[:] = [name for name in folders if name != os.path.basename(DOWNLOADS)]
         found += [os.path.relpath(os.path.join(base, name), folder) for name in names]
     return sorted(path for path in found if path not in known)

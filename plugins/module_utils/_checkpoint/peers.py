@@ -32,21 +32,24 @@ _BUSY = "has no place free"
 _PROBE = 3.0
 # A host that does not answer is left alone for so long: asking it costs every round a time-out.
 _REST = 30.0
-_TEMPORARY = re.compile(r"\..+\.[A-Za-z0-9]{6}$")
+# The name that rsync gives to a file while it comes.
+_TEMPORARY = re.compile(r"\.(.+)\.[A-Za-z0-9]{6}")
 
 
 @dataclasses.dataclass(frozen=True)
 class Peers:
     """Where to ask: addresses in order, the port, the deployment's secret, and the manifest's digest.
 
-    stall: seconds without a byte after which a peer is given up; patience: seconds in which no peer has anything for
-    this host, neither bytes nor a queue; pause: seconds between two rounds of asking.
+    size: bytes of all files, as who has them or lists them says, 0 if that is not known; stall: seconds without a byte
+    after which a peer is given up; patience: seconds in which no peer has anything for this host, neither bytes nor a
+    queue; pause: seconds between two rounds of asking.
     """
 
     addresses: tuple[str, ...]
     port: int
     secret: str
     manifest_digest: str
+    size: int = 0
     stall: float = 60.0
     patience: float = 600.0
     pause: float = 1.0
@@ -66,6 +69,7 @@ class PeerFetch:
     progress: Progress
     room: Room
     served_by: list[str] = dataclasses.field(default_factory=list)
+    _paths: set[str] = dataclasses.field(default_factory=set)
     _said: dict[str, str] = dataclasses.field(default_factory=dict)
     _asked: dict[str, float] = dataclasses.field(default_factory=dict)
 
@@ -84,6 +88,7 @@ class PeerFetch:
         self._take(lambda: [MANIFEST], self.home, here, 0)
         found = t.cast(Manifest, records.load_manifest(self.home, self.repository, self.revision))
         os.unlink(target)
+        self._paths = {file.path for file in found.files}
         return found.files
 
     def all(self, files: t.Sequence[WantedFile]) -> None:
@@ -106,10 +111,15 @@ class PeerFetch:
         self.all(files)
 
     def clear_halves(self) -> None:
-        """Removes half files that a killed rsync left."""
+        """Removes half files that a killed rsync left: those that are named after a file of the manifest."""
         for base, _folders, names in os.walk(self.folder):
-            for name in filter(_TEMPORARY.fullmatch, names):
-                os.unlink(os.path.join(base, name))
+            inside = os.path.relpath(base, self.folder)
+            for name in names:
+                half = _TEMPORARY.fullmatch(name)
+                path = os.path.normpath(os.path.join(inside, name))
+                whole = os.path.normpath(os.path.join(inside, half.group(1))) if half else ""
+                if whole in self._paths and path not in self._paths:
+                    os.unlink(os.path.join(base, name))
 
     def _take(self, wanted: t.Callable[[], list[str]], folder: str, done: t.Callable[[], bool], total: int) -> None:
         """Asks the peers in turn until `done`; what one brought before it died stays."""

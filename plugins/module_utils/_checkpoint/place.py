@@ -28,8 +28,8 @@ import tempfile
 import time
 import typing as t
 
-from .errors import CheckpointError
-from .manifest import TRASH
+from .errors import Busy, CheckpointError
+from .manifest import DOWNLOADS, TRASH
 
 FOLDER_MODE = 0o755
 FILE_MODE = 0o644
@@ -102,7 +102,7 @@ class Place:
 
     @contextlib.contextmanager
     def locked(self, patience: float = 10.0) -> t.Iterator[None]:
-        """Keeps other runs off. Raises CheckpointError naming the holder after `patience` seconds."""
+        """Keeps other runs off. Raises Busy naming the holder after `patience` seconds."""
         make_folder(os.path.dirname(self.lock))
         descriptor = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         with open(descriptor, "r+", encoding="utf-8") as stream:
@@ -115,7 +115,7 @@ class Place:
                     if time.monotonic() > deadline:
                         stream.seek(0)
                         holder = stream.read().strip() or "unknown"
-                        raise CheckpointError(
+                        raise Busy(
                             f"Another run (process {holder} on this host) is already bringing {self.repository} at "
                             f"{self.revision} to {self.store}. Wait until it is done, or end it; then run again."
                         ) from None
@@ -213,6 +213,21 @@ def drop_trash(folder: str) -> None:
     for name in os.listdir(folder):
         if name.startswith(_FRESH) and name.endswith(".tmp"):
             os.unlink(os.path.join(folder, name))
+
+
+def leftovers(folder: str) -> list[str]:
+    """What a downloader left in the files: paths below its own folder, sorted; nobody else keeps anything there."""
+    found = []
+    for base, _folders, names in os.walk(os.path.join(folder, DOWNLOADS)):
+        found += [os.path.relpath(os.path.join(base, name), folder) for name in names]
+    return sorted(found)
+
+
+def drop_leftovers(folder: str) -> None:
+    """Removes a downloader's own folder, and the folder round it if nothing else is in it."""
+    remove_any(os.path.join(folder, DOWNLOADS))
+    with contextlib.suppress(OSError):
+        os.rmdir(os.path.join(folder, TRASH))
 
 
 def drop_empty(place: Place) -> None:

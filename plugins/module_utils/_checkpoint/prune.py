@@ -4,9 +4,10 @@
 
 """Removes revisions that nothing on the host needs. PRIVATE to the collection: it can change at any time.
 
-A revision stays if a link points to it, or a unit file, a host record or a process names it: the engine maps its
-weights, so that a running one is seen whatever its unit says. Of the others, the ones verified last stay up to a
-number.
+Only revisions of one repository go, and of these only what was verified here: a copy that somebody put into the store
+and that no run has read yet is theirs. A revision stays if a link points to it, or a unit file, a host record or a
+process names it: the engine maps its weights, so that a running one is seen whatever its unit says. Of the others, the
+ones verified last stay up to a number.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from . import manifest as records
 from .place import held_bytes
 
 _REVISION = re.compile(r"[0-9a-f]{40}")
+# A revision whose removal was killed; what is removed has this name first.
+_GOING = re.compile(r"\.[0-9a-f]{40}\.going")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,11 +41,13 @@ class Revision:
         return {"path": self.path, "bytes": self.bytes, "verified_at": self.verified_at}
 
 
-def judge(store: str, models: str, state: str, number: int, places: keep.Places | None = None) -> list[Revision]:
+def judge(
+    store: str, models: str, state: str, repository: str, number: int, places: keep.Places | None = None
+) -> list[Revision]:
     """Every revision in the store; `kept` says why one stays. Changes nothing. Raises keep.CannotTell and OSError.
 
-    models: the folder of the links; state: of the host records; number: how many of each repository stay at least,
-    besides those in use.
+    models: the folder of the links; state: of the host records; repository: owner/name of the only one of which
+    revisions go; number: how many of it stay at least, besides those in use.
     """
     store = os.path.realpath(store)
     found = _revisions(store)
@@ -50,22 +55,31 @@ def judge(store: str, models: str, state: str, number: int, places: keep.Places 
     named = keep.where_named(
         [os.path.basename(one.path) for one in found], places or keep.Places(root=Path(store), state=Path(state))
     )
-    judged, spare = [], dict.fromkeys((os.path.dirname(one.path) for one in found), number)
+    own = os.path.join(store, repository.replace("/", "--"))
+    judged = []
     for one in sorted(found, key=lambda row: row.verified_at, reverse=True):
-        why = linked.get(one.path) or named.get(os.path.basename(one.path), "")
-        if not why and one.verified_at and spare[os.path.dirname(one.path)] > 0:
-            spare[os.path.dirname(one.path)] -= 1
+        why = linked.get(one.path) or named.get(os.path.basename(one.path), "") or _not_ours(one, own, repository)
+        if not why and number > 0:
+            number -= 1
             why = "among the last that were verified"
         judged.append(dataclasses.replace(one, kept=why))
-    return judged
+    return judged + [Revision(path, held_bytes(path), "") for path in _folders(own, hidden=True)]
+
+
+def _not_ours(one: Revision, own: str, repository: str) -> str:
+    """Why a revision is none that may go at all; else an empty text."""
+    if os.path.dirname(one.path) != own:
+        return f"not of {repository}"
+    return "" if one.verified_at else "never verified here: remove it yourself if nobody needs it"
 
 
 def remove(revision: Revision) -> None:
-    """Removes a revision; killed in the middle, it is one that was never verified. Raises OSError."""
-    stamp = os.path.join(revision.path, records.STAMP)
-    if os.path.lexists(stamp):
-        os.unlink(stamp)
-    shutil.rmtree(revision.path)
+    """Removes a revision; killed in the middle, the rest goes the next time. Raises OSError."""
+    folder, name = os.path.split(revision.path)
+    going = os.path.join(folder, name if _GOING.fullmatch(name) else f".{name}.going")
+    if going != revision.path:
+        os.rename(revision.path, going)
+    shutil.rmtree(going)
     if not os.listdir(os.path.dirname(revision.path)):
         os.rmdir(os.path.dirname(revision.path))
 
@@ -81,23 +95,36 @@ def _revisions(store: str) -> list[Revision]:
     return found
 
 
-def _folders(path: str) -> list[str]:
+def _folders(path: str, *, hidden: bool = False) -> list[str]:
+    """Folders in a folder; with `hidden`, those whose removal was killed."""
     try:
         rows = sorted(os.scandir(path), key=lambda row: row.name)
     except FileNotFoundError:
         return []
-    return [row.path for row in rows if row.is_dir(follow_symlinks=False) and not row.name.startswith(".")]
+    folders = [row for row in rows if row.is_dir(follow_symlinks=False)]
+    if hidden:
+        return [row.path for row in folders if _GOING.fullmatch(row.name)]
+    return [row.path for row in folders if not row.name.startswith(".")]
 
 
 def _linked(models: str, store: str) -> dict[str, str]:
-    """Folders of the store that a link in the folder of the models, or beside the store, points to."""
-    found = {}
-    for folder in {models, os.path.dirname(store)}:
-        try:
-            rows = list(os.scandir(folder))
-        except FileNotFoundError:
-            continue
-        for row in rows:
-            if row.is_symlink():
-                found[os.path.realpath(row.path)] = f"{row.path} points to it"
+    """Revisions that a link leads into: one anywhere below the folder of the models, or one beside the store.
+
+    Raises keep.CannotTell where a folder cannot be read.
+    """
+    beside = os.path.dirname(store)
+    paths = [os.path.join(beside, name) for name in (os.listdir(beside) if os.path.isdir(beside) else [])]
+    for base, folders, names in os.walk(models, onerror=_refuse):
+        paths += [os.path.join(base, name) for name in [*folders, *names]]
+        folders[:] = [name for name in folders if os.path.realpath(os.path.join(base, name)) != store]
+    found: dict[str, str] = {}
+    for path in filter(os.path.islink, paths):
+        # the revision, also where the link leads to a file in it
+        inside = os.path.relpath(os.path.realpath(path), store).split(os.sep)[:2]
+        found[os.path.join(store, *inside)] = f"{path} points to it"
     return found
+
+
+def _refuse(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise keep.CannotTell(f"{error.filename} cannot be read ({error.strerror})") from error

@@ -58,9 +58,7 @@ _PIN_HOW = (
 
 OPTIONS: dict[str, Option] = {
     # what is deployed
-    "profile": _required(
-        str, "name one of playbooks/profiles with -e sglang_profile=NAME", _NAME
-    ),
+    "profile": _required(str, "name one of playbooks/profiles with -e sglang_profile=NAME", _NAME),
     "commit": _required(str, _PIN_HOW, PIN),
     "version": _required(str, _PIN_HOW),
     # One revision for whatever profile goes before that of the profile, which pin.yml writes.

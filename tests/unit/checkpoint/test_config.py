@@ -148,7 +148,13 @@ def test_int4_of_compressed_tensors() -> None:
     }
     whole = {
         "architectures": ["KimiK25ForConditionalGeneration"],
-        "text_config": {"moe_intermediate_size": 2048, "quantization_config": quantization},
+        "text_config": {
+            "dtype": "bfloat16",
+            "moe_intermediate_size": 2048,
+            "num_nextn_predict_layers": 0,
+            "quantization_config": quantization,
+        },
+        "vision_config": {"patch_size": 14},
     }
     wanted = Wanted(KIMI, {"tp-size": 8})
     assert checked(whole, wanted=wanted) == []
@@ -164,6 +170,58 @@ def test_files_that_contradict_each_other_are_refused() -> None:
 @pytest.mark.parametrize("content", [b"", b"[]", b"\xff"])
 def test_what_is_no_configuration_is_refused(content: bytes) -> None:
     with pytest.raises(CheckpointError, match=r"config\.json of the checkpoint is no JSON"):
+        config.check({config.CONFIG: content}.get, Wanted(QWEN), "nvidia/Model", "a" * 40)
+
+
+@pytest.mark.parametrize(
+    ("changes", "beside", "says"),
+    [
+        (
+            {"quantization_config": [1]},
+            None,
+            "quantization_config in config.json of the checkpoint is a list, and an object",
+        ),
+        ({"quantization_config": "fp4"}, None, "quantization_config in config.json of the checkpoint is a text"),
+        ({"text_config": []}, None, "text_config in config.json of the checkpoint is a list"),
+        (
+            {"text_config": {"quantization_config": 1}, "quantization_config": None},
+            None,
+            "text_config.quantization_config",
+        ),
+        ({"architectures": 1}, None, "architectures in config.json of the checkpoint is a whole number, and a list"),
+        ({"architectures": [None]}, None, "architectures in config.json of the checkpoint holds null, and a text"),
+        ({"dtype": {}}, None, "dtype in config.json of the checkpoint is an object"),
+        ({"quantization_config": {"config_groups": [1]}}, None, "quantization_config.config_groups in config.json"),
+        (
+            {"quantization_config": {"config_groups": {"g": 1}}},
+            None,
+            "config_groups in config.json of the checkpoint holds",
+        ),
+        (
+            {"quantization_config": {"config_groups": {"g": {"weights": {"num_bits": [4]}}}}},
+            None,
+            "quantization_config.config_groups.g.weights.num_bits in config.json of the checkpoint is a list",
+        ),
+        (
+            {"quantization_config": {"quant_algo": True}},
+            None,
+            "quant_algo in config.json of the checkpoint is true or false",
+        ),
+        ({"quantization_config": {"ignore": "lm_head"}}, None, "quantization_config.ignore in config.json"),
+        ({}, {"quantization": []}, "quantization in hf_quant_config.json of the checkpoint is a list"),
+    ],
+)
+def test_a_field_of_an_odd_type_is_refused_with_file_and_field(
+    changes: dict[str, t.Any], beside: dict[str, t.Any] | None, says: str
+) -> None:
+    with pytest.raises(CheckpointError, match=r"belongs there: pin another revision") as caught:
+        checked({**qwen(), **changes}, beside)
+    assert says in str(caught.value)
+
+
+def test_a_configuration_nested_too_deeply_is_refused() -> None:
+    content = b'{"a":' * 100_000 + b"1" + b"}" * 100_000
+    with pytest.raises(CheckpointError, match=r"config\.json of the checkpoint is nested too deeply"):
         config.check({config.CONFIG: content}.get, Wanted(QWEN), "nvidia/Model", "a" * 40)
 
 

@@ -278,6 +278,23 @@ def test_foreign_files_are_told_and_left(case: Case) -> None:
     assert (case.target / "stray.safetensors").exists()
 
 
+def test_what_a_downloader_left_is_removed_and_said_and_nothing_else_of_the_folder(case: Case) -> None:
+    case.deploy()
+    half = case.target / ".cache" / "huggingface" / "download" / "x.incomplete"
+    half.parent.mkdir(parents=True)
+    half.write_bytes(b"half")
+    (case.target / ".cache" / "mine").write_text("?")
+    foreseen = case.ensure(check=True)
+    assert foreseen.changed and half.exists()
+    outcome = case.ensure()
+    assert outcome.changed
+    assert "removed what a downloader left: .cache/huggingface/download/x.incomplete" in outcome.message
+    assert ".cache/mine" in outcome.warnings[0]
+    assert not half.parent.parent.exists()
+    assert (case.target / ".cache" / "mine").exists()
+    assert not case.ensure().changed
+
+
 def test_modes_are_put_right_and_stay_verified(case: Case) -> None:
     case.deploy()
     (case.target / SHARD).chmod(0o666)

@@ -162,6 +162,13 @@ def test_a_host_that_has_it_gives_it_and_nobody_fetches() -> None:
     assert plans["a"]["manifest_digest"] == "d"
 
 
+def test_receivers_know_how_much_it_is_from_who_has_it_or_asked_the_hub() -> None:
+    seeded = {"sglang_checkpoint_seeded": {"complete": False, "bytes": 7, "manifest_digest": ""}}
+    hosts = variables(a=seeded, b={})
+    assert checkpoint_plan(["a", "b"], hosts, "b")["bytes"] == 7
+    assert checkpoint_plan(["a", "b"], variables(a={}, b={}), "b")["bytes"] == 0
+
+
 def test_what_was_fetched_counts() -> None:
     hosts = variables(a=dict(SEEDED), b={})
     plan = checkpoint_plan(["a", "b"], hosts, "b")

@@ -19,7 +19,7 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.errors
 from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.manifest import STAMP
 
 from tests.unit.checkpoint.case import Case
-from tests.unit.checkpoint.hub_server import REVISION, HubServer
+from tests.unit.checkpoint.hub_server import REVISION, HubServer, small_model
 
 SHARD = "model-00002-of-00002.safetensors"
 WRONG_ETAG = '"' + "e" * 64 + '"'
@@ -166,16 +166,121 @@ def test_a_configuration_of_other_bytes_than_listed_is_not_believed(case: Case, 
 # what is here already
 
 
-def test_the_look_takes_what_the_stamp_vouches_for_and_reads_nothing_else(case: Case, hub: HubServer) -> None:
-    assert not case.ensure(here=True, optional=True).complete
+def look(case: Case, **changes: t.Any) -> t.Any:
+    """What a run begins with: take what is here."""
+    return case.ensure(here=True, optional=True, **changes)
+
+
+def test_the_look_takes_what_the_stamp_vouches_for_and_reads_nothing(case: Case, hub: HubServer) -> None:
+    assert not look(case).complete
     assert case.everything() == {}
     case.deploy()
-    assert case.ensure(here=True, optional=True).complete
-    os.unlink(case.target / STAMP)
     hub.requests.clear()
-    outcome = case.ensure(here=True, optional=True)
-    assert (outcome.complete, outcome.bytes_hashed, outcome.changed) == (False, 0, False)
+    outcome = look(case)
+    assert (outcome.complete, outcome.bytes_hashed, outcome.changed) == (True, 0, False)
     assert hub.requests == []
+
+
+def test_the_look_reads_what_changed_and_needs_neither_hub_nor_hf(case: Case, hub: HubServer) -> None:
+    case.deploy()
+    hub.close()
+    case.hf = case.root / "none"
+    os.utime(case.target / SHARD, (1, 1))
+    foreseen = look(case, check=True)
+    assert (foreseen.complete, foreseen.changed, foreseen.bytes_hashed) == (True, False, 0)
+    outcome = look(case)
+    assert (outcome.complete, outcome.changed, outcome.bytes_hashed) == (True, False, outcome.bytes)
+    assert look(case).bytes_hashed == 0
+
+
+@pytest.mark.parametrize("content", [b"?", b"\0" * len(small_model()[SHARD])], ids=["size", "bytes"])
+def test_the_look_says_what_is_wrong_and_leaves_it(case: Case, hub: HubServer, content: bytes) -> None:
+    case.deploy()
+    (case.target / SHARD).write_bytes(content)
+    hub.requests.clear()
+    outcome = look(case)
+    assert not outcome.complete and not outcome.changed
+    assert f"{SHARD}: expected" in outcome.message
+    assert hub.requests == []
+    assert case.ensure().fetched_again[0]["file"] == SHARD
+
+
+def test_the_look_takes_a_copy_that_was_moved_here_if_the_hub_lists_it_so(case: Case, hub: HubServer) -> None:
+    case.hf = case.root / "none"
+    for name, content in hub.files.items():
+        (case.target / name).parent.mkdir(parents=True, exist_ok=True)
+        (case.target / name).write_bytes(content)
+    hub.statuses["tree"] = [(503, {})] * 3
+    outcome = look(case)
+    assert not outcome.complete and "in 3 tries" in outcome.message
+    assert look(case).complete
+    assert case.served() == hub.files
+
+
+def test_a_look_while_another_run_is_at_work_leaves_it_to_that_one(
+    case: Case, hub: HubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case.deploy()
+    os.unlink(case.target / STAMP)
+    locked = type(case.place).locked
+    monkeypatch.setattr(type(case.place), "locked", lambda self: locked(self, 0.0))
+    with locked(case.place):
+        outcome = look(case)
+    assert not outcome.complete
+    assert "Another run" in outcome.message
+
+
+def test_a_full_look_finds_what_the_stamp_still_vouches_for(case: Case, hub: HubServer) -> None:
+    case.deploy()
+    path = case.target / SHARD
+    before = path.stat()
+    path.write_bytes(b"\0" * before.st_size)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert look(case).complete
+    foreseen = look(case, full=True, check=True)
+    assert foreseen.complete and "would be read again" in foreseen.message
+    assert not look(case, full=True).complete
+    assert not look(case).complete  # the stamp is gone
+    assert case.ensure().complete
+    assert look(case, full=True).complete
+    assert case.served() == hub.files
+
+
+# a list of files that is wrong
+
+
+def test_a_wrong_digest_in_the_list_is_asked_for_anew(case: Case, hub: HubServer) -> None:
+    row = hub.row
+    asked: list[str] = []
+
+    def wrong_once(path: str) -> dict[str, t.Any]:
+        found = row(path)
+        if path == SHARD and asked.count(SHARD) < 1:
+            found["lfs"]["oid"] = "a" * 64
+            asked.append(path)
+        return found
+
+    hub.row = wrong_once  # type: ignore[method-assign]
+    outcome = case.ensure()
+    assert outcome.complete and outcome.fetched_again == []
+    assert case.served() == hub.files
+
+
+def test_a_list_that_stays_wrong_is_forgotten_and_the_folder_said(case: Case, hub: HubServer) -> None:
+    row = hub.row
+
+    def wrong(path: str) -> dict[str, t.Any]:
+        found = row(path)
+        if path == "config.json":
+            found["oid"] = "a" * 40
+        return found
+
+    hub.row = wrong  # type: ignore[method-assign]
+    with pytest.raises(CheckpointError, match=f"What is right is kept in {case.place.files}, and the next run asks"):
+        case.ensure()
+    hub.row = row  # type: ignore[method-assign]
+    assert case.ensure().complete
+    assert case.served() == hub.files
 
 
 def test_files_that_somebody_else_brought_are_compared_and_linked(case: Case, hub: HubServer) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint import peers as module
+from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.config import Wanted
 from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.errors import CheckpointError
 from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.fanout import sources
 from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.manifest import MANIFEST, STAMP
@@ -250,6 +251,46 @@ def test_half_files_of_a_killed_rsync_are_removed(site: Site, hub: HubServer) ->
     half.write_bytes(b"half")
     host.ensure(peers=site.peers("127.0.0.2"))
     assert host.served() == hub.files
+
+
+def test_only_the_half_files_of_rsync_are_removed(site: Site, tmp_path: Path) -> None:
+    fetch = module.PeerFetch(
+        site.peers(), "o/m", "a", str(tmp_path / "f"), "", "", t.cast(t.Any, None), t.cast(t.Any, None)
+    )
+    fetch._paths = {".env.sample", "model", ".model.config", "in/a.json"}
+    names = (".env.sample", ".model.config", ".mine.abcdef", "in/.a.json.toolong", ".a.json.abcdef")
+    gone = (".model.a1B2c3", "in/.a.json.a1B2c3", "..env.sample.a1B2c3", "..model.config.a1B2c3")
+    for name in (*names, *gone):
+        (tmp_path / "f" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "f" / name).touch()
+    fetch.clear_halves()
+    found = {str(path.relative_to(tmp_path / "f")) for path in (tmp_path / "f").rglob("*") if path.is_file()}
+    assert found == set(names)
+
+
+@pytest.mark.parametrize("size", [0, 120_000])
+def test_check_mode_of_what_other_hosts_give_asks_no_hub(site: Site, hub: HubServer, size: int) -> None:
+    host = site.host("b")
+    outcome = host.ensure(peers=site.peers("127.0.0.2", size=size), check=True)
+    assert outcome.changed and not outcome.complete
+    assert outcome.message == f"{'120.00 kB' if size else 'The files'} would be taken from other hosts and verified"
+    assert outcome.warnings == []
+    assert hub.requests == []
+    assert host.everything() == {}
+    refused = host.ensure(peers=site.peers("127.0.0.2", size=size), check=True, reserve=1 << 60).warnings
+    assert "A real run would be refused" in refused[0]
+
+
+def test_check_mode_of_a_damaged_copy_asks_no_hub_either(site: Site, hub: HubServer) -> None:
+    host = site.host("b")
+    site.serve("127.0.0.2")
+    host.ensure(peers=site.peers("127.0.0.2"))
+    (host.target / "config.json").write_bytes(b"")
+    wanted = Wanted({"quant_method": "none"})
+    outcome = host.ensure(peers=site.peers("127.0.0.2"), check=True, wanted=wanted)
+    assert [row["file"] for row in outcome.to_download] == ["config.json"]
+    assert outcome.warnings == []
+    assert hub.requests == []
 
 
 def test_a_damaged_copy_is_mended_from_another_host(site: Site, hub: HubServer) -> None:

@@ -40,11 +40,14 @@ class Host:
         """A revision's folder."""
         return self.store / "org--model" / revision
 
+    def look(self, keep: int) -> list[prune.Revision]:
+        """What is said of each revision."""
+        places = Places(root=self.store, state=self.state, units=(self.units,), proc=self.proc)
+        return prune.judge(str(self.store), str(self.models), str(self.state), "org/model", keep, places)
+
     def judge(self, keep: int) -> dict[str, str]:
         """Why each revision stays, by its name; empty for one that goes."""
-        places = Places(root=self.store, state=self.state, units=(self.units,), proc=self.proc)
-        found = prune.judge(str(self.store), str(self.models), str(self.state), keep, places)
-        return {os.path.basename(one.path): one.kept for one in found}
+        return {os.path.basename(one.path): one.kept for one in self.look(keep)}
 
     def going(self, keep: int) -> set[str]:
         """The revisions that go."""
@@ -57,16 +60,39 @@ def host(tmp_path: Path) -> Host:
 
 
 def test_the_ones_that_were_verified_last_stay(host: Host) -> None:
-    assert host.going(1) == {OLD, MIDDLE, HALF}
-    assert host.going(2) == {OLD, HALF}
-    assert host.going(9) == {HALF}
+    assert host.going(1) == {OLD, MIDDLE}
+    assert host.going(2) == {OLD}
+    assert host.going(9) == set()
+
+
+def test_a_copy_that_was_never_verified_stays(host: Host) -> None:
+    """It may have been put there by hand, to be verified by the next run."""
+    assert host.judge(0)[HALF].startswith("never verified here")
+
+
+def test_revisions_of_another_repository_stay_verified_or_not(host: Host) -> None:
+    for number in ("5", "6"):
+        (host.store / "other--model" / (number * 40)).mkdir(parents=True)
+    (host.store / "other--model" / ("6" * 40) / STAMP).write_bytes(Stamp("d", "2026-11-09T00:00:00Z", {}).encoded())
+    said = host.judge(1)
+    assert said["5" * 40] == said["6" * 40] == "not of org/model"
+    assert host.going(1) == {OLD, MIDDLE}
 
 
 def test_one_that_a_link_points_to_stays_besides(host: Host) -> None:
     (host.models / "qwen").symlink_to(host.folder(OLD))
-    assert host.going(0) == {MIDDLE, NEW, HALF}
-    assert host.going(1) == {MIDDLE, HALF}
+    assert host.going(0) == {MIDDLE, NEW}
+    assert host.going(1) == {MIDDLE}
     assert host.judge(0)[OLD] == f"{host.models}/qwen points to it"
+
+
+def test_one_that_a_link_in_a_folder_of_the_models_leads_into_stays(host: Host) -> None:
+    """A unit may name the link, which names no revision."""
+    (host.models / "team" / "a").mkdir(parents=True)
+    (host.models / "team" / "a" / "qwen").symlink_to(host.folder(OLD))
+    (host.models / "team" / "weights").symlink_to(host.folder(MIDDLE) / "weights")
+    assert host.going(0) == {NEW}
+    assert host.judge(0)[OLD] == f"{host.models}/team/a/qwen points to it"
 
 
 def test_one_that_a_unit_names_stays(host: Host) -> None:
@@ -101,8 +127,8 @@ def test_nothing_but_revisions_is_looked_at(host: Host) -> None:
 
 
 def test_removing_leaves_no_empty_folder_of_the_repository(host: Host) -> None:
-    places = Places(root=host.store, state=host.state, units=(host.units,), proc=host.proc)
-    found = prune.judge(str(host.store), str(host.models), str(host.state), 0, places)
+    host.folder(HALF).rmdir()
+    found = host.look(0)
     assert {one.bytes >= 1000 for one in found if one.verified_at} == {True}
     for one in found:
         prune.remove(one)
@@ -110,6 +136,22 @@ def test_removing_leaves_no_empty_folder_of_the_repository(host: Host) -> None:
     assert (host.store / ".staging" / "x").exists()
 
 
+def test_a_removal_that_was_killed_is_ended_the_next_time(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(path: str) -> None:
+        raise KeyboardInterrupt
+
+    [old] = [one for one in host.look(2) if not one.kept]
+    with monkeypatch.context() as killed, pytest.raises(KeyboardInterrupt):
+        killed.setattr("shutil.rmtree", die)
+        prune.remove(old)
+    assert not host.folder(OLD).exists()
+    [rest] = [one for one in host.look(2) if not one.kept]
+    assert rest.bytes >= 1000
+    prune.remove(rest)
+    assert host.going(2) == set()
+    assert sorted(path.name for path in host.folder(OLD).parent.iterdir()) == [MIDDLE, NEW, HALF]
+
+
 def test_a_store_that_is_not_there_has_nothing(tmp_path: Path) -> None:
     places = Places(root=tmp_path, state=tmp_path / "state", units=(), proc=tmp_path)
-    assert prune.judge(str(tmp_path / "none"), str(tmp_path), str(tmp_path / "state"), 1, places) == []
+    assert prune.judge(str(tmp_path / "none"), str(tmp_path), str(tmp_path / "state"), "o/m", 1, places) == []
