@@ -116,8 +116,7 @@ def test_one_fetches_and_the_others_take_it_from_each_other() -> None:
 def test_a_host_that_comes_late_is_served_without_the_hub() -> None:
     bring(FIRST, SECOND).must_pass()
     late = {FIRST: 0, SECOND: 0, THIRD: 1}
-    command = [*words(*NODES, sglang_hub_endpoint=NOWHERE), "--check"]
-    foreseen = run(command, timeout=400).must_pass()
+    foreseen = run([*words(*NODES, sglang_hub_endpoint=NOWHERE), "--check"], timeout=400).must_pass()
     assert foreseen.changed == late
     assert "cannot be reached" not in foreseen.output
     # that the first two gave it is no change of theirs
@@ -128,8 +127,8 @@ def test_a_host_that_comes_late_is_served_without_the_hub() -> None:
 def test_a_copy_that_was_touched_is_read_again_without_hub_or_index() -> None:
     bring(*NODES).must_pass()
     node(THIRD, f"find -L {ROOT}/models/{PROFILE} -name '*.safetensors' -exec touch {{}} +; rm -rf {ROOT}/root/tools")
-    nowhere = {"sglang_hub_endpoint": NOWHERE, "sglang_index_url": f"{NOWHERE}/simple"}
-    assert bring(THIRD, **nowhere).must_pass().changed == {THIRD: 0}
+    again = bring(THIRD, sglang_hub_endpoint=NOWHERE, sglang_index_url=f"{NOWHERE}/simple").must_pass()
+    assert again.changed == {THIRD: 0}
 
 
 def test_a_seed_that_fails_is_replaced_by_the_next_host() -> None:
