@@ -107,7 +107,7 @@ def main():
         "groups": groups,
         "whole": whole,
         "unread": named_in_source(folder, job["names"]),
-        "import_seconds": round(imported, 2),
+        "import_seconds": max(0.001, round(imported, 3)),  # 0 means that nobody was asked
     }
     with answers:
         json.dump(answer, answers)
