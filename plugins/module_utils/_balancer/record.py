@@ -9,14 +9,13 @@ entry by which the next run undoes it.
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import kept
 
 SCHEMA = 1
 
@@ -56,26 +55,13 @@ class Record:
 
     def note(self, name: str, entry: Mapping[str, Any]) -> None:
         """Keep an entry, or keep it as it is, for what it says was so before we came. Raises OSError."""
-        with self._guarded():
+        with kept.guarded(self.path):
             self._write({name: dict(entry), **self.read()})
 
     def forget(self, name: str) -> None:
         """Take an entry out. Raises OSError."""
-        with self._guarded():
+        with kept.guarded(self.path):
             self._write({key: entry for key, entry in self.read().items() if key != name})
 
-    @contextmanager
-    def _guarded(self) -> Iterator[None]:
-        """Several hosts of a batch may be drained at once."""
-        self.path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        with open(self.path.with_suffix(".guard"), "w") as guard:
-            fcntl.flock(guard, fcntl.LOCK_EX)
-            yield
-
     def _write(self, entries: Mapping[str, Any]) -> None:
-        new = self.path.with_suffix(".new")
-        with open(new, "w", encoding="utf-8") as file:
-            file.write(json.dumps({"schema": SCHEMA, "out": entries}, indent=2) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, self.path)
+        kept.write(self.path, {"schema": SCHEMA, "out": entries})

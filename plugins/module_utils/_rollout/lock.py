@@ -9,14 +9,11 @@ locked by locking each of its hosts.
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+
+from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import kept
 
 SCHEMA = 1
 
@@ -90,10 +87,10 @@ def take(path: Path, wanted: Lock, seconds: float, now: float, *, broken: str = 
     asked = replace(wanted, taken_at=now, expires_at=now + seconds)
     if check:
         return judge(read(path), asked, now, broken)
-    with _guarded(path):
+    with kept.guarded(path):
         outcome = judge(read(path), asked, now, broken)
         if outcome.held and outcome.lock is not None:
-            _write(path, {"schema": SCHEMA, **asdict(outcome.lock)})
+            kept.write(path, {"schema": SCHEMA, **asdict(outcome.lock)})
         return outcome
 
 
@@ -102,32 +99,12 @@ def release(path: Path, run: str, *, check: bool = False) -> bool:
     if check or not path.exists():
         found = read(path)
         return found is not None and found.run == run
-    with _guarded(path):
+    with kept.guarded(path):
         found = read(path)
         if found is None or found.run != run:
             return False
         path.unlink()
         return True
-
-
-@contextmanager
-def _guarded(path: Path) -> Iterator[None]:
-    """Let nobody else decide between our reading and our writing."""
-    if not path.parent.is_dir():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.parent.chmod(0o755)  # whatever the umask: the service user reads its files in there
-    with open(path.with_suffix(".guard"), "a") as guard:  # "w" would change its time
-        fcntl.flock(guard, fcntl.LOCK_EX)
-        yield
-
-
-def _write(path: Path, value: Mapping[str, Any]) -> None:
-    new = path.with_suffix(".new")
-    with open(new, "w", encoding="utf-8") as file:
-        file.write(json.dumps(value, indent=2) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(new, path)
 
 
 def duration(seconds: float) -> str:
