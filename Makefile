@@ -76,7 +76,8 @@ corpus: setup ## The source editor over nine SGLang releases
 .PHONY: molecule
 molecule: check-machine setup ## The main job on the fleet, from create to destroy
 	@fleet/install-packages fleet
-	molecule test
+	@rm -f .pytest_cache/molecule.xml
+	molecule test || { python -m tests.fleet.failures .pytest_cache/molecule.xml; exit 1; }
 
 .PHONY: test-faults
 test-faults: setup ## Break a node of the fleet that is up, in every way; run again, it goes on where it ended
