@@ -123,7 +123,7 @@ options:
       - What failures are explained by; the first one that fits does. The role C(sglang_verify) has a list.
       - Each has C(id), C(patterns) (regular expressions, any of which has to be found in a line), C(message), C(advice)
         and C(source). It may have C(along_with) (patterns of which any has to be found in any line too) and C(fatal)
-        (such a line is a failure although the server answers).
+        (such a line is a failure although the server answers) and C(link) (the address of a page that says more).
     type: list
     elements: dict
     default: []
@@ -136,6 +136,11 @@ options:
     description: Key that is sent as bearer token.
     type: str
     default: ""
+  credential:
+    description:
+      - A file on the host with the key, in the form in which the engine's unit reads it (JSON with C(api-key)).
+      - If it is there, it is taken in place of O(api_key).
+    type: path
   max_tokens:
     description: Most tokens that an answer may have.
     type: int
@@ -226,6 +231,9 @@ cause:
     source:
       description: Where this is known from.
       type: str
+    link:
+      description: The address of a page that says more. Empty where there is none.
+      type: str
 journal:
   description: Last lines of the unit's journal.
   type: list
@@ -233,6 +241,7 @@ journal:
   returned: failure
 """
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -277,6 +286,7 @@ ARGUMENTS = {
     "causes": {"type": "list", "elements": "dict", "default": []},
     "accept": {"type": "list", "elements": "str", "default": []},
     "api_key": {"type": "str", "default": "", "no_log": True},
+    "credential": {"type": "path"},
     "max_tokens": {"type": "int", "default": 16},
     "timeout": {"type": "int", "default": 900},
     "request_timeout": {"type": "int", "default": 60},
@@ -303,7 +313,7 @@ def request_of(module: AnsibleModule) -> Request:
         ),
         model=given["model"],
         service=unit_name(given["service"]) if given["service"] else "",
-        api_key=given["api_key"],
+        api_key=key_of(given["credential"]) or given["api_key"],
         timeout=given["timeout"],
         request_timeout=given["request_timeout"],
         max_tokens=given["max_tokens"],
@@ -319,6 +329,16 @@ def request_of(module: AnsibleModule) -> Request:
         causes=known,
         accept=tuple(given["accept"]),
     )
+
+
+def key_of(credential: str | None) -> str:
+    """The API key in a unit's credential; "" when there is no such file. ValueError when it holds something else."""
+    try:
+        return str(json.loads(Path(credential).read_text(encoding="utf-8"))["api-key"]) if credential else ""
+    except FileNotFoundError:
+        return ""
+    except (KeyError, TypeError, ValueError):  # json's message would quote what it read
+        raise ValueError(f"{credential} holds no API key in the form that the unit reads") from None
 
 
 def message_of(report: Report, service: str) -> str:

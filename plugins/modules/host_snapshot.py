@@ -40,6 +40,13 @@ options:
     type: list
     elements: str
     default: []
+  others:
+    description:
+      - Other files that go with the services, such as the one with the API key. For O(state=taken).
+      - They come back with O(state=restored) after a cut-over that failed, not when one goes back on demand.
+    type: list
+    elements: path
+    default: []
   state:
     description:
       - V(taken) keeps what the services are now.
@@ -137,7 +144,8 @@ def taken(path: Path, params: dict[str, Any], check: bool) -> Outcome:
         return Outcome(False, found)
     if check:
         return Outcome(True, snapshot.take(params["instance"], params["services"]))
-    return Outcome(True, snapshot.keep(path, params["instance"], params["services"]))
+    others = [Path(one) for one in params["others"]]
+    return Outcome(True, snapshot.keep(path, params["instance"], params["services"], others))
 
 
 def concluded(path: Path, params: dict[str, Any], check: bool) -> Outcome:
@@ -201,6 +209,7 @@ def main() -> None:
             "path": {"type": "path", "required": True},
             "instance": {"type": "str", "required": True},
             "services": {"type": "list", "elements": "str", "default": []},
+            "others": {"type": "list", "elements": "path", "default": []},
             "state": {"type": "str", "choices": STATES, "required": True},
             "record": {"type": "dict", "default": {}},
             "verify": {"type": "dict", "default": {}},

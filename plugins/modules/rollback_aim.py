@@ -74,6 +74,13 @@ stop:
   returned: success
   type: list
   elements: str
+untouched:
+  description:
+    - The services that still run as they did when the snapshot was taken.
+    - After a cut-over that failed before it stopped anything, their files alone have to come back.
+  returned: success
+  type: list
+  elements: str
 served:
   description: The services that will serve.
   returned: success
@@ -127,6 +134,7 @@ def main() -> None:
         changed=changed,
         needed=found.needed,
         stop=found.stop,
+        untouched=found.untouched,
         served=found.target.served,
         words=found.words,
         services=[one.name for one in found.target.services],

@@ -36,6 +36,12 @@ options:
     description: The prepared unit file on the host.
     type: path
     required: true
+  credential_src:
+    description: The prepared file with the API key on the host; it is put in force before the unit, if it is there.
+    type: path
+  credential:
+    description: Where the unit has systemd read it. Needed with O(credential_src).
+    type: path
   disable:
     description: The services that it takes the place of.
     type: list
@@ -84,9 +90,12 @@ def main() -> None:
         argument_spec={
             "name": {"type": "str", "required": True},
             "src": {"type": "path", "required": True},
+            "credential_src": {"type": "path"},
+            "credential": {"type": "path"},
             "disable": {"type": "list", "elements": "str", "default": []},
             "adopt": {"type": "bool", "default": False},
         },
+        required_by={"credential_src": ["credential"]},
         supports_check_mode=True,
     )
     name, src = module.params["name"], Path(module.params["src"])
@@ -103,8 +112,12 @@ def main() -> None:
     try:
         enable = not units.enabled(name)
         disable = [other for other in module.params["disable"] if units.enabled(other)]
-        changed = wanted != before or enable or bool(disable)
+        key = File.read(Path(module.params["credential_src"])) if module.params["credential_src"] else None
+        new_key = key is not None and key != File.read(Path(module.params["credential"]))
+        changed = wanted != before or enable or bool(disable) or new_key
         if changed and not module.check_mode:
+            if key is not None:
+                key.write(Path(module.params["credential"]))
             if wanted.write():
                 units.systemctl("daemon-reload")
             units.set_enabled(name, True)

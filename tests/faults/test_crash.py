@@ -79,7 +79,7 @@ def test_a_unit_that_exits_at_once(node: Host, deployed: Serving) -> None:
 
 def test_a_start_that_is_slower_than_it_may_be(node: Host, deployed: Serving) -> None:
     wanted = another(sglang_ready_timeout=4)
-    message = refused(deploy(wanted))
+    message = refused(deploy({**wanted, "sglang_api_key": "of-what-never-served"}))  # the old one has to come back too
     assert "raise sglang_ready_timeout" in message
     assert SERVES_AGAIN in message
     restored(node, deployed)

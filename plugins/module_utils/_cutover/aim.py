@@ -9,6 +9,7 @@ if there is one, and else ours as it last answered.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -18,6 +19,7 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import an
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.answered import Answered
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.snapshot import Service, Snapshot
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.units import UnitError, UnitFiles
+from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd import unit as systemd
 
 
 @dataclass(frozen=True)
@@ -47,13 +49,15 @@ class Goal:
 class Aim:
     """What to go back to and what stands in its way.
 
-    needed: whether anything is not as it shall be; stop: what runs and must not, or not as it does; verify: how to ask
-    what will serve, empty for a foreign service; words: what will serve.
+    needed: whether anything is not as it shall be; stop: what runs and must not, or not as it does; untouched: what
+    still runs as it did when the snapshot was taken; verify: how to ask what will serve, empty for a foreign service;
+    words: what will serve.
     """
 
     target: Snapshot
     needed: bool
     stop: list[str]
+    untouched: list[str] = field(default_factory=list)
     verify: dict[str, Any] = field(default_factory=dict)
     words: list[str] = field(default_factory=list)
 
@@ -92,6 +96,7 @@ def aim(places: Places, to: str = "") -> Aim:
     target = _named(places, to) if to else _before(places)
     present = {one.name: UnitFiles.read(one.name) for one in target.services}
     running = {one.name for one in target.services if units.active(one.name)}
+    untouched = [one.name for one in target.services if one.name in running and _runs_as_kept(one)]
     stop = [
         one.name
         for one in target.services
@@ -112,9 +117,22 @@ def aim(places: Places, to: str = "") -> Aim:
         target=target,
         needed=not right,
         stop=stop,
+        untouched=untouched,
         verify=ours[0].verify if ours and ours[0] else {},
         words=[f"{one.name} ({_served(entry)})" if entry else one.name for one, entry in zip(served, ours)],
     )
+
+
+def _runs_as_kept(one: Service) -> bool:
+    """Tell whether a unit's main process was started from the kept unit: a failed cut-over has not come to stop it.
+
+    A unit of ours names the state that it was made for, and a process has it in its environment; a process of a foreign
+    unit has none, and neither has the foreign unit.
+    """
+    content = one.files.unit.content.decode(errors="replace") if one.files.unit else ""
+    kept = re.search(rf"^Environment={systemd.STATE_VARIABLE}=(\S+)$", content, re.MULTILINE)
+    now = systemd.read(one.name)
+    return one.active and now.main_pid > 0 and now.running_state == (kept.group(1) if kept else None)
 
 
 def _before(places: Places) -> Snapshot:
@@ -162,7 +180,9 @@ def begin(places: Places, target: Aim) -> bool:
     noted = snapshot.load(places.snapshot)
     if not target.needed and noted is not None and noted.services != target.target.services:
         return False
-    wanted = replace(target.target, phase=phase)
+    # What comes back with a cut-over that failed stays as it is when one goes back on demand: the API key, for one.
+    others = target.target.others if target.target.phase == "cutover" else ()
+    wanted = replace(target.target, phase=phase, others=others)
     if noted == wanted or (noted is not None and (noted.services, noted.phase) == (wanted.services, phase)):
         return False
     snapshot.save(places.snapshot, wanted)

@@ -11,7 +11,7 @@ whoever comes next. `serving`: the new service answered; the snapshot is what a 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -39,12 +39,13 @@ class Service:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Every service that takes part in a cut-over, as it was before."""
+    """Every service that takes part in a cut-over, as it was before; `others`: files that go with them, by place."""
 
     instance: str
     phase: str
     taken_at: str
     services: tuple[Service, ...]
+    others: tuple[tuple[Path, File | None], ...] = ()
 
     @property
     def served(self) -> list[str]:
@@ -61,6 +62,7 @@ class Snapshot:
             "services": [
                 {"files": one.files.as_dict(), "enabled": one.enabled, "active": one.active} for one in self.services
             ],
+            "others": [{"path": str(path), "file": file.as_dict() if file else None} for path, file in self.others],
         }
 
     @classmethod
@@ -72,7 +74,10 @@ class Snapshot:
             Service(UnitFiles.from_dict(one["files"]), bool(one["enabled"]), bool(one["active"]))
             for one in value["services"]
         )
-        return cls(value["instance"], value["phase"], value["taken_at"], services)
+        others = tuple(
+            (Path(one["path"]), File.from_dict(one["file"]) if one["file"] else None) for one in value.get("others", [])
+        )
+        return cls(value["instance"], value["phase"], value["taken_at"], services, others)
 
 
 def load(path: Path) -> Snapshot | None:
@@ -91,19 +96,19 @@ def save(path: Path, snapshot: Snapshot) -> None:
     File(text.encode(), 0o600).write(path)
 
 
-def take(instance: str, names: list[str]) -> Snapshot:
-    """Look at the services as they are now."""
+def take(instance: str, names: list[str], others: list[Path] | None = None) -> Snapshot:
+    """Look at the services, and at other files that go with them, as they are now."""
     services = tuple(Service(UnitFiles.read(name), units.enabled(name), units.active(name)) for name in names)
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    return Snapshot(instance, "cutover", now, services)
+    return Snapshot(instance, "cutover", now, services, tuple((one, File.read(one)) for one in others or []))
 
 
-def keep(path: Path, instance: str, names: list[str]) -> Snapshot:
+def keep(path: Path, instance: str, names: list[str], others: list[Path] | None = None) -> Snapshot:
     """Take a snapshot, unless an earlier cut-over died under way: then what served before that one is kept."""
     before = load(path)
     if before is not None and before.phase == "cutover":
         return before
-    taken = take(instance, names)
+    taken = take(instance, names, others)
     _keep_adopted(path.with_name("adopted.json"), taken)
     save(path, taken)
     return taken
@@ -121,7 +126,7 @@ def mark(path: Path, phase: str) -> bool:
     found = load(path)
     if found is None or found.phase == phase:
         return False
-    save(path, Snapshot(found.instance, phase, found.taken_at, found.services))
+    save(path, replace(found, phase=phase))
     return True
 
 
@@ -135,10 +140,24 @@ def switch_back(snapshot: Snapshot) -> bool:
 
 
 def put_back(snapshot: Snapshot) -> bool:
-    """Put every unit file and drop-in back byte for byte, and let systemd read them."""
+    """Put every unit file and drop-in back byte for byte, and let systemd read them.
+
+    Other files come back after a cut-over that failed alone: on demand one goes back to a release, not to an old key.
+    """
     changed = [one.files.write() for one in snapshot.services]
+    if snapshot.phase == "cutover":
+        changed += [_put(path, file) for path, file in snapshot.others]
     units.systemctl("daemon-reload")
     return any(changed)
+
+
+def _put(path: Path, file: File | None) -> bool:
+    if file is not None:
+        return file.write(path)
+    found = path.exists()
+    if found:
+        path.unlink()
+    return found
 
 
 def start_again(snapshot: Snapshot) -> list[str]:
@@ -167,4 +186,7 @@ def set_aside(snapshot: Snapshot, prepared: Path, rejected: Path | None) -> str:
         File(wanted.content, 0o644).write(prepared)
     elif found is not None:
         prepared.unlink()
+    if snapshot.phase == "cutover":
+        for path, file in snapshot.others:
+            _put(prepared.with_name(path.name), file)
     return kept

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import units
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.units import UnitFiles
+from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd import unit as systemd
+from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd.unit import Unit
 
 FOREIGN = b"[Unit]\nDescription=by hand  \r\n[Service]\nExecStart=/opt/kimi/run.sh\n"
 
@@ -26,6 +28,7 @@ class Systemd:
         self.enabled: set[str] = set()
         self.active: set[str] = set()
         self.states: dict[str, str] = {}
+        self.runs: dict[str, str | None] = {}  # the state that a service's main process was started with
         self.told: list[tuple[str, ...]] = []
 
     def __call__(self, *words: str, must: bool = True, timeout: float = 300) -> str:
@@ -42,6 +45,11 @@ class Systemd:
         if verb == "start":
             self.active.add(name)
         return ""
+
+    def read(self, name: str) -> Unit:
+        """What runs, in place of `systemctl show` and /proc."""
+        runs = name in self.active
+        return Unit("loaded", "active" if runs else "inactive", "", "", 100 * runs, "", "", 0, self.runs.get(name))
 
 
 class Host:
@@ -81,6 +89,7 @@ def make(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     fake = Systemd()
     host = Host(folder, fake)
     monkeypatch.setattr(units, "systemctl", fake)
+    monkeypatch.setattr(systemd, "read", fake.read)
     read, write = UnitFiles.read.__func__, UnitFiles.write  # type: ignore[attr-defined]
     monkeypatch.setattr(UnitFiles, "read", classmethod(lambda cls, name: read(cls, name, host.units)))
     monkeypatch.setattr(UnitFiles, "write", lambda self: write(self, host.units))

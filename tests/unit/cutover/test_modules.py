@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
-from ansible_collections.llmfleet.sglang.plugins.modules import host_snapshot, rollback_aim
+from ansible_collections.llmfleet.sglang.plugins.modules import host_snapshot, rollback_aim, service_switch
 
 from tests.unit.cutover.host import FOREIGN, Host, make, ours
 
@@ -45,6 +45,12 @@ class Case:
         """Run host_snapshot."""
         given = {"path": str(self.folder / "snapshot.json"), "instance": "qwen", "state": state, **more}
         return self._run(host_snapshot, {**given, "_ansible_check_mode": check})
+
+    def switch(self, prepared: Path, credential: Path, check: bool = False) -> dict[str, Any]:
+        """Run service_switch."""
+        given = {"name": "sglang-qwen", "src": str(prepared), "credential": str(credential)}
+        given["credential_src"] = str(prepared.with_name(credential.name))
+        return self._run(service_switch, {**given, "_ansible_check_mode": check})
 
     def conclude(self, check: bool = False, **changes: Any) -> dict[str, Any]:
         """Conclude a cut-over."""
@@ -170,3 +176,61 @@ def test_going_back_without_a_snapshot_is_refused(case: Case) -> None:
 
 def test_a_record_needs_to_know_where_the_releases_are(case: Case) -> None:
     assert case.snapshot("concluded", record=RECORD)["failed"] is True
+
+
+def test_a_new_key_goes_with_the_cut_over_that_failed_and_stays_when_one_goes_back_on_demand(deployed: Case) -> None:
+    key, prepared = deployed.folder / "sglang.yaml", deployed.folder / "next" / "sglang-qwen.service"
+    key.write_text("old")
+    others = {"services": SERVICES, "others": [str(key)]}
+    prepared.parent.mkdir()
+    for serves, kept in ((False, "old"), (True, "new")):
+        prepared.write_bytes(ours("qwen", "2"))
+        prepared.with_name(key.name).write_text("new")
+        deployed.snapshot("taken", **others)
+        key.write_text("new")
+        deployed.start("2")
+        if serves:
+            deployed.conclude()
+        deployed.aim()
+        deployed.snapshot("switched_back")
+        deployed.host.systemd.active.clear()
+        deployed.snapshot("restored", prepared=str(prepared))
+        assert key.read_text() == prepared.with_name(key.name).read_text() == kept
+        deployed.conclude()
+
+
+def test_a_first_key_is_gone_after_a_cut_over_that_failed(deployed: Case) -> None:
+    key = deployed.folder / "sglang.yaml"
+    deployed.snapshot("taken", services=SERVICES, others=[str(key)])
+    key.write_text("first")
+    deployed.snapshot("switched_back")
+    deployed.snapshot("restored")
+    assert not key.exists()
+
+
+def test_a_changed_key_is_put_in_force_with_the_unit_and_said_by_a_check_run(deployed: Case) -> None:
+    prepared, key = deployed.folder / "next" / "sglang-qwen.service", deployed.folder / "sglang.yaml"
+    prepared.parent.mkdir()
+    prepared.write_bytes(ours("qwen", "1"))
+    prepared.with_name(key.name).write_text("new")
+    for check, changed in ((True, True), (False, True), (False, False)):
+        assert deployed.switch(prepared, key, check)["changed"] is changed
+        assert key.exists() is not check
+    assert key.read_text() == "new"
+
+
+def test_a_cut_over_that_failed_before_it_stopped_anything_leaves_what_serves_running(deployed: Case) -> None:
+    deployed.snapshot("taken", services=SERVICES)
+    deployed.host.put("sglang-qwen", ours("qwen", "2"))  # and then the disk was full, say
+    deployed.host.systemd.runs["sglang-qwen"] = "1"
+    answer = deployed.aim()
+    assert (answer["stop"], answer["untouched"]) == (["sglang-qwen"], ["sglang-qwen"])
+    deployed.host.systemd.runs["sglang-qwen"] = "2"
+    assert deployed.aim()["untouched"] == []
+
+
+def test_a_foreign_service_that_still_runs_is_untouched_and_one_that_was_replaced_is_not(case: Case) -> None:
+    case.snapshot("taken", services=SERVICES)
+    assert case.aim()["untouched"] == ["sglang-kimi"]
+    case.start("1")
+    assert case.aim()["untouched"] == []

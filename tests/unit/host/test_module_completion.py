@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,6 +29,7 @@ GIVEN: dict[str, Any] = {
     "causes": [{"id": "one", "patterns": ["boom"], "message": "It went.", "advice": "Wait.", "source": "x"}],
     "accept": [],
     "api_key": "",
+    "credential": None,
     "max_tokens": 16,
     "timeout": 900,
     "request_timeout": 60,
@@ -60,6 +62,17 @@ def test_a_wildcard_is_asked_on_the_loopback_and_watched_as_it_is() -> None:
 
 def test_the_port_s_owner_can_be_left_out() -> None:
     assert request(own_port=False).port == 0
+
+
+def test_the_key_that_a_unit_reads_is_taken_before_the_given_one(tmp_path: Path) -> None:
+    kept = tmp_path / "sglang.yaml"
+    assert request(api_key="given", credential=str(kept)).api_key == "given"
+    kept.write_text('{"api-key": "kept"}\n')
+    assert request(api_key="given", credential=str(kept)).api_key == "kept"
+    kept.write_text("api-key: s3cret\n")
+    with pytest.raises(ValueError, match=r"sglang\.yaml holds no API key") as told:
+        request(credential=str(kept))
+    assert "s3cret" not in str(told.value) and told.value.__suppress_context__
 
 
 def test_a_tool_call_is_taken_over() -> None:
