@@ -95,7 +95,13 @@ def test_a_port_that_someone_else_holds(node: Host, port_holder: int) -> None:
 
 
 @pytest.fixture
-def empty_models(node: Host) -> Iterator[str]:
+def seed(nodes: list[Host]) -> Host:
+    """The node that fetched the checkpoint for the site, so that it has `hf` already."""
+    return nodes[0]
+
+
+@pytest.fixture
+def empty_models(seed: Host) -> Iterator[str]:
     """A folder for checkpoints which holds none yet, and a Hub that gives wrong bytes for the weights."""
     folder = "/models-test"
     faults.switch("wrong_bytes", [f"{REPOSITORY}/model.safetensors"])
@@ -103,14 +109,14 @@ def empty_models(node: Host) -> Iterator[str]:
         yield folder
     finally:
         faults.switch("clear", [])
-        root(node, f"rm -rf {folder}")
+        root(seed, f"rm -rf {folder}")
 
 
-def test_a_checkpoint_file_that_does_not_match_its_digest(node: Host, empty_models: str) -> None:
-    with nothing_changes(node, f"{empty_models}.*"):
-        message = refused(node, {"sglang_models": empty_models})
+def test_a_checkpoint_file_that_does_not_match_its_digest(seed: Host, empty_models: str) -> None:
+    with nothing_changes(seed, f"{empty_models}.*"):
+        message = refused(seed, {"sglang_models": empty_models})
     assert f"Not as {REPOSITORY} at " in message
     assert "model.safetensors: expected sha256 " in message
     assert "The endpoint gives wrong bytes" in message and HUB_URL in message
     assert "Nothing that is served was changed." in message
-    assert not root(node, f"find {empty_models} -maxdepth 1 -type l").strip()
+    assert not root(seed, f"find {empty_models} -maxdepth 1 -type l").strip()
