@@ -17,7 +17,7 @@ from typing import Any
 UNKNOWN = "The cause is not known."
 LONGEST_EVIDENCE = 300
 REQUIRED = ("id", "patterns", "message", "advice", "source")
-KNOWN = (*REQUIRED, "along_with", "fatal")
+KNOWN = (*REQUIRED, "along_with", "fatal", "link")
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Cause:
 
     patterns: any of these in one line of the log; along_with: and any of these in any line, if there are some;
     message and advice may hold the patterns' named groups in braces; fatal: such a line makes a start that answers
-    a failure too; source: where this is known from.
+    a failure too; source: where this is known from; link: address of the page that says more, where there is one.
     """
 
     id: str
@@ -36,6 +36,7 @@ class Cause:
     source: str
     along_with: tuple[re.Pattern[str], ...] = ()
     fatal: bool = False
+    link: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,14 +48,16 @@ class Diagnosis:
     advice: str
     evidence: str
     source: str
+    link: str = ""
 
     def as_dict(self) -> dict[str, str]:
         return asdict(self)
 
     def describe(self, evidence: bool = True) -> str:
-        """Cause, next step, identifier, and the line that shows it, as a module's message says them."""
+        """Cause, next step, page, identifier, and the line that shows it, as a module's message says them."""
+        more = f" More: {self.link}" if self.link else ""
         line = f"; the log says: {self.evidence}" if evidence else ""
-        return f"{self.message} {self.advice} [{self.id}{line}]"
+        return f"{self.message} {self.advice}{more} [{self.id}{line}]"
 
 
 def read(rows: Iterable[Mapping[str, Any]]) -> tuple[Cause, ...]:
@@ -82,6 +85,7 @@ def _cause(row: Mapping[str, Any], where: str) -> Cause:
         source=str(row["source"]),
         along_with=_patterns(row.get("along_with") or (), where),
         fatal=bool(row.get("fatal", False)),
+        link=str(row.get("link") or ""),
     )
     for pattern in cause.patterns:
         try:
@@ -129,4 +133,5 @@ def _diagnosis(cause: Cause, found: re.Match[str], line: str) -> Diagnosis:
         advice=cause.advice.format_map(groups),
         evidence=" ".join(line[begin : begin + LONGEST_EVIDENCE].split()),
         source=cause.source,
+        link=cause.link,
     )

@@ -69,6 +69,14 @@ def test_along_with_has_to_be_found_too() -> None:
     assert diagnose(causes, ["some context", "boom x"]) is not None
 
 
+def test_a_message_ends_with_the_page_that_says_more() -> None:
+    found = diagnose(read([{**ROW, "link": "https://wiki.example/boom"}]), ["boom x"])
+    assert found and found.describe() == "x went Wait. More: https://wiki.example/boom [one; the log says: boom x]"
+    assert found.as_dict()["link"] == "https://wiki.example/boom"
+    without = diagnose(read([ROW]), ["boom x"])
+    assert without and "More" not in without.describe()
+
+
 def test_evidence_is_cut_around_what_was_found() -> None:
     found = diagnose(read([ROW]), ["x" * 5000 + " boom here " + "y" * 5000])
     assert found and "boom here" in found.evidence and len(found.evidence) <= 300
