@@ -55,19 +55,33 @@ clean-cache: demo-down ## End the fleet and empty its cache of images and packag
 	@$(SUDO) $(BIN)/python -m fleet clean-cache
 
 .PHONY: test
-test: lint unit molecule corpus ## Everything that guards a commit: lint, units, and the main job on the fleet
+test: lint docs unit sanity galaxy molecule corpus ## Everything that guards a commit: lint, units, sanity, the fleet
 
 .PHONY: lint
-lint: setup ## ruff, mypy, ansible-lint (profile production)
+lint: setup ## ruff, mypy, ansible-lint (profile production), and what is said of licences, changes and documentation
 	ruff check .
 	ruff format --check .
 	mypy plugins fleet benchmarks tests molecule
 	ansible-lint --offline --strict
+	reuse lint --quiet || reuse lint
+	antsibull-changelog lint
+	antsibull-docs lint-collection-docs --plugin-docs .
 
 .PHONY: unit
 unit: setup ## Unit tests
 	@fleet/install-packages tests
 	pytest tests/unit
+
+.PHONY: sanity
+sanity: setup ## ansible-test sanity with the oldest Ansible and targets' Python 3.9 and 3.13, and a few units
+	@fleet/install-packages sanity
+	@$(BIN)/python -m tests.matrix quick-sanity quick-units
+
+.PHONY: matrix
+matrix: setup ## ansible-test sanity and units with each Ansible and Python that is promised (long)
+	@fleet/install-packages tests
+	@fleet/install-packages sanity
+	@$(BIN)/python -m tests.matrix
 
 .PHONY: corpus
 corpus: setup ## The source editor over nine SGLang releases
@@ -81,8 +95,28 @@ molecule: check-machine setup ## The main job on the fleet, from create to destr
 
 .PHONY: test-faults
 test-faults: setup ## Break a node of the fleet that is up, in every way; run again, it goes on where it ended
+	@fleet/install-packages faults
 	@$(SUDO) $(BIN)/pytest tests/faults --resume --verbose
 
 .PHONY: build
 build: setup ## Build the collection's tarball into build/
 	ansible-galaxy collection build --force --output-path build
+
+.PHONY: galaxy
+galaxy: build ## Check the tarball as Galaxy does when it takes one
+	cd build && env -u ANSIBLE_CONFIG $(BIN)/python -m galaxy_importer.main \
+	  llmfleet-sglang-$$(sed -n 's/^version: //p' ../galaxy.yml).tar.gz
+
+.PHONY: changelog
+changelog: setup ## Write CHANGELOG.md anew from changelogs/changelog.yaml
+	antsibull-changelog generate
+
+.PHONY: docs
+docs: setup ## Build the site of the guides and of every module, filter and role into build/docs
+	rm -rf build/docs && mkdir -p build/docs/source/collection
+	cp -r README.md docs docs/docsite/sphinx/. build/docs/source
+	rm -r build/docs/source/docs/docsite
+	antsibull-docs collection --use-current --squash-hierarchy --fail-on-error \
+	  --dest-dir build/docs/source/collection llmfleet.sglang
+	sphinx-build -q -W --keep-going build/docs/source build/docs/html
+	@echo "==> build/docs/html/index.html"

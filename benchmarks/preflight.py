@@ -41,7 +41,7 @@ def timed(*command: str) -> tuple[float, str]:
 
 def median(*command: str) -> float:
     """The median wall time over the repeats."""
-    return statistics.median(timed(*command)[0] for _ in range(REPEATS))
+    return statistics.median(timed(*command)[0] for _repeat in range(REPEATS))
 
 
 def main() -> None:

@@ -79,7 +79,7 @@ def in_memory(sources: list[SourceText], edits: list[Any]) -> None:
 def median(count: int, work: Callable[[], Any], before: Callable[[], Any] = lambda: None) -> float:
     """Return the median time of `work` in milliseconds; `before` is not counted."""
     times = []
-    for _ in range(count):
+    for _count in range(count):
         before()
         start = time.perf_counter()
         work()
@@ -161,7 +161,7 @@ def module_times(root: Path, edits: list[dict[str, Any]], repeats: int, folder: 
             "ansible.builtin.lineinfile": {"path": str(worlds), "line": "        12: [],", "state": "absent"}
         },
     }
-    tasks = [{"name": name, **task} for _ in range(repeats) for name, task in kinds.items()]
+    tasks = [{"name": name, **task} for _repeat in range(repeats) for name, task in kinds.items()]
     # the first task pays for what Ansible loads once
     times = play([{"name": "warm-up", "ansible.builtin.ping": {}}, *tasks], folder)[1:]
     return {name: statistics.median(times[at :: len(kinds)]) for at, name in enumerate(kinds)}

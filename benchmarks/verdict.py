@@ -41,7 +41,7 @@ RESULTS = (BETTER, SAME, WORSE, NO_VERDICT)
 def drawn(dice: random.Random, middle: float, noise: float, runs: int, shift: float) -> Measurement:
     """The warm runs of one start, which as a whole lies off by `shift` (standard deviation)."""
     start = middle * max(0.0, dice.gauss(1, shift))
-    return Measurement([start * max(0.0, dice.gauss(1, noise)) for _ in range(runs)], cold=0)
+    return Measurement([start * max(0.0, dice.gauss(1, noise)) for _run in range(runs)], cold=0)
 
 
 def simulate(trials: int, runs: int, noise: float, change: float, shift: float = 0.0) -> Counter[str]:

@@ -53,7 +53,7 @@ def gpu_settings(words: list[str]) -> dict[str, object]:
     """Settings of the simulated nvidia-smi from `name=value` words."""
     result: dict[str, object] = {}
     for word in words:
-        name, _, value = word.partition("=")
+        name, _equals, value = word.partition("=")
         if name not in GPU_SETTINGS or not value:
             raise FleetError(f"not a setting: {word}; there are {', '.join(GPU_SETTINGS)}")
         try:

@@ -141,8 +141,8 @@ class CdnHandler(HubHandler):
 
     def respond(self) -> None:
         """Answer with a large file."""
-        owner, _, rest = self.url_path.lstrip("/").partition("/")
-        repo, _, name = rest.partition("/")
+        owner, _slash, rest = self.url_path.lstrip("/").partition("/")
+        repo, _slash, name = rest.partition("/")
         repo = f"{owner}/{repo}"
         model = self.server.settings.load().models.get(repo)
         if model is None or not is_large(name) or name not in files_of(Path(model["folder"])):

@@ -73,6 +73,7 @@ def run(
     try:
         done = subprocess.run(
             words,
+            check=False,
             input=None if stdin is None else stdin.encode(),
             stdin=subprocess.DEVNULL if stdin is None else None,
             stdout=sink or subprocess.PIPE,

@@ -140,7 +140,7 @@ def console_scripts(entry_points: str) -> dict[str, str]:
         if line.startswith("["):
             section = line.strip("[] ")
         elif section == "console_scripts" and "=" in line:
-            name, _, target = line.partition("=")
+            name, _equals, target = line.partition("=")
             scripts[name.strip()] = target.strip()
     return scripts
 

@@ -71,7 +71,13 @@ def answer(cache: Path, node: Node, words: list[str], timeout: float = 20) -> st
     argv[1:1] = ["-o", "BatchMode=yes"]
     try:
         done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, env=dict(os.environ)
+            argv,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env=dict(os.environ),
         )
     except subprocess.TimeoutExpired:
         return None

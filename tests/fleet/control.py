@@ -77,6 +77,7 @@ def run(
     argv = [str(word) for word in words]
     done = subprocess.run(
         argv,
+        check=False,
         cwd=cwd,
         env=environment(env),
         stdin=subprocess.DEVNULL,

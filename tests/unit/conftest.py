@@ -5,7 +5,15 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 from hypothesis import settings
+
+# `ansible-test units` has a sys.path of its own; the helpers of the tests, and fleet, are found from the root.
+ROOT = str(Path(__file__).resolve().parents[2])
+if ROOT not in sys.path:
+    sys.path.append(ROOT)
 
 # No deadline for one example: a machine under load is no failure. Reproducible: what fails here fails everywhere.
 settings.register_profile("llmfleet", deadline=None, derandomize=True)

@@ -104,8 +104,8 @@ class Hub:
             )
         return content
 
-    def _get(self, url: str, what: str, most: int = -1) -> tuple[bytes, str]:
-        """One page, `most` bytes of it, and its Link header, with back-off on what may pass."""
+    def _get(self, url: str, what: str, most: int | None = None) -> tuple[bytes, str]:
+        """One page, `most` bytes of it (None: all; Python 3.9 takes no -1), and its Link header, with back-off."""
         trouble = ""
         for attempt in range(1, self._tries + 1):
             request = urllib.request.Request(url, headers={"User-Agent": "llmfleet.sglang"})

@@ -103,5 +103,5 @@ def fill(release: str, base: str | None, workers: int | None = None) -> dict[str
 
 if __name__ == "__main__":
     found = fill(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None)
-    print(json.dumps(found))
-    sys.exit(1 if found["problems"] else 0)
+    sys.stdout.write(json.dumps(found) + "\n")
+    raise SystemExit(1 if found["problems"] else 0)

@@ -25,7 +25,7 @@ _OURS = (".python_source.json", "_version.py")
 _LIST = """
 import importlib.metadata, json, platform
 print(json.dumps({"python": platform.python_version(),
-    "packages": sorted(f"{d.name}=={d.version}" for d in importlib.metadata.distributions())}))
+    "packages": sorted(f"{d.metadata['Name']}=={d.version}" for d in importlib.metadata.distributions())}))
 """
 
 

@@ -32,7 +32,7 @@ for name in ("flashinfer",  # refuses its own other packages when they are of an
     if there(name):
         importlib.import_module(name)
 origins = {name: importlib.import_module(name).__file__ for name in json.loads(sys.argv[1])}
-packages = sorted(f"{d.name}=={d.version}" for d in importlib.metadata.distributions())
+packages = sorted(f"{d.metadata['Name']}=={d.version}" for d in importlib.metadata.distributions())
 print("\\nLLMFLEET-FOUND " + json.dumps({"sglang": sglang.__file__, "origins": origins, "torch": torch.__version__,
     "cuda": torch.version.cuda, "python": platform.python_version(), "packages": packages}))
 """

@@ -88,4 +88,4 @@ def related(releases: Path, entries: list[str]) -> Path | None:
 
 
 def _entries(folder: Path, pattern: str) -> int:
-    return sum(1 for _ in folder.glob(pattern))
+    return sum(1 for _path in folder.glob(pattern))

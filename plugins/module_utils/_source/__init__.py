@@ -5,6 +5,6 @@
 """Structural edits of Python source: PRIVATE to the collection, may change at any time.
 
 Locate with the standard library's ast, splice text at the offsets, keep every other byte. No Ansible
-import anywhere in this package; `engine.run` is the way in, `python3 plugins/module_utils/_source` the
+import anywhere in this package; `engine.run` is the way in, `python3 plugins/module_utils/_source/edit.py` the
 command line.
 """

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .errors import SourceError, SpecError
+from .names import is_whole
 from .text import SourceText, Splice, apply_splices
 
 DIGITS = re.compile(r"\d+")
@@ -83,7 +84,7 @@ class Analogy:
         """
         for part in ast.walk(node):
             value = part.value if isinstance(part, ast.Constant) else None
-            number = type(value) is int and value in self.numbers and source.start(part) not in done
+            number = is_whole(value) and value in self.numbers and source.start(part) not in done
             if number or (isinstance(value, str) and self.old in value):
                 raise SourceError(
                     f"{source.segment(part)} here may be about {self.old} or not, so that there is no sure counterpart "
@@ -119,7 +120,7 @@ class Analogy:
     def _literals(self, node: ast.expr) -> list[ast.Constant]:
         """Return the old numbers of `10`, `(10, 0)` or a sequence of such; none where there is anything else in it."""
         if isinstance(node, ast.Constant):
-            return [node] if type(node.value) is int and node.value in self.numbers else []
+            return [node] if is_whole(node.value) and node.value in self.numbers else []
         if not isinstance(node, (ast.Tuple, ast.List, ast.Set)) or not node.elts:
             return []
         minor = node.elts[-1]
@@ -144,7 +145,7 @@ class Analogy:
                 named = named or self.name(part.attr) != part.attr
                 part.attr = self.name(part.attr)
         for part in ast.walk(copied):
-            if not named and isinstance(part, ast.Constant) and type(part.value) is int:
+            if not named and isinstance(part, ast.Constant) and is_whole(part.value):
                 # whatever else holds such a number was refused before
                 part.value = self.numbers.get(part.value, part.value)
         return copied

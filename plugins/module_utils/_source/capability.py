@@ -22,7 +22,7 @@ from .chips import NUMBERS, PREDICATE, Atom, Chip, chip
 from .errors import SourceError, SpecError
 from .judge import Definitions, Judge
 from .modules import Modules
-from .names import FUNCTIONS
+from .names import FUNCTIONS, is_whole
 from .text import SourceText
 from .tree import Tree
 
@@ -183,7 +183,7 @@ class _Reader:
             return
         for part in ast.walk(node):
             value = part.value if isinstance(part, ast.Return) else None
-            if isinstance(value, ast.Constant) and type(value.value) is int and value.value in NUMBERS:
+            if isinstance(value, ast.Constant) and is_whole(value.value) and value.value in NUMBERS:
                 atom = self.chip.listed("at_least", [value.value])
                 if atom:
                     yield from self._site(

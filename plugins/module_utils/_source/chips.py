@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 from .errors import SourceError
+from .names import is_whole
 
 SM_WORD = re.compile(r"sm_?(\d{2,3})", re.IGNORECASE)
 FAMILIES = {"hopper": (9,), "blackwell": (10, 11, 12)}
@@ -59,12 +60,12 @@ class Chip:
 
     def like(self, item: Any) -> Any:
         """Return the chip in the form of a literal: 12, 120 or (12, 0); None for no capability of an NVIDIA chip."""
-        if isinstance(item, tuple) and len(item) == 2 and item[0] in MAJORS and type(item[1]) is int:
+        if isinstance(item, tuple) and len(item) == 2 and item[0] in MAJORS and is_whole(item[1]):
             # 9.4 and 9.5 are AMD's, which ROCm's torch reports in the same way
             return None if item[0] == 9 and item[1] else (self.major, self.minor)
-        if type(item) is int and item in MAJORS:
+        if is_whole(item) and item in MAJORS:
             return self.major
-        return self.number if type(item) is int and item in NUMBERS else None
+        return self.number if is_whole(item) and item in NUMBERS else None
 
     def named(self, name: str) -> bool:
         """Say whether a name mentions the chip."""
@@ -128,8 +129,8 @@ class Chip:
         keys = [literal(key) for key in node.keys if key is not None]
         if len(keys) < 2 or len(keys) != len(node.keys):
             return None
-        numbers = all(type(key) is int and key in NUMBERS for key in keys)
-        majors = all(type(key) is int and 7 <= key <= 13 for key in keys) and {9, 10} & set(keys)
+        numbers = all(is_whole(key) and key in NUMBERS for key in keys)
+        majors = all(is_whole(key) and 7 <= key <= 13 for key in keys) and {9, 10} & set(keys)
         pairs = all(isinstance(key, tuple) and len(key) == 2 and key[0] in MAJORS for key in keys)
         if not (numbers or majors or pairs):
             return None
@@ -152,7 +153,7 @@ def plain_literal(node: ast.expr) -> Any:
     """Return the value of a number, a tuple, a list, a set or a range of such; None for anything else."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
         values = [plain_literal(part) for part in node.args]
-        if node.func.id == "range" and 1 <= len(values) <= 2 and all(type(value) is int for value in values):
+        if node.func.id == "range" and 1 <= len(values) <= 2 and all(is_whole(value) for value in values):
             # only the numbers that can be capabilities; range(100, 110) goes through 107
             return [number for number in range(*values) if number in NUMBERS or number in MAJORS][:64]
         wraps = node.func.id in ("frozenset", "set", "tuple", "list") and len(values) == 1

@@ -57,15 +57,15 @@ def _decode(text: str, path: str) -> Any:
 def show(report: Report, diff: bool, stream: TextIO) -> None:
     """Print a report for a person."""
     for line in report.recovered:
-        print(f"repaired: {line}", file=stream)
+        stream.write(f"repaired: {line}\n")
     for edit in report.edits:
         where = f" {edit.file}:{edit.line}" if edit.file else ""
         done = " changed" if edit.changed else ""
-        print(f"{edit.id}: {edit.state}{done}{where}{' - ' + edit.message if edit.message else ''}", file=stream)
+        stream.write(f"{edit.id}: {edit.state}{done}{where}{' - ' + edit.message if edit.message else ''}\n")
     for file in report.files:
         note = f"{file.before} -> {file.after}" if file.changed else file.after
         link = f" (followed the link {file.link})" if file.link else ""
-        print(f"{file.path}{link}: sha256 {note}", file=stream)
+        stream.write(f"{file.path}{link}: sha256 {note}\n")
     if diff:
         for part in report.diff:
             stream.write(part["prepared"])
@@ -93,13 +93,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise SpecError(f"no edit is named {' or '.join(options.only)}")
         report = run(options.root, edits, options.check)
     except SourceError as exc:
-        print(f"error: {exc}", file=sys.stderr)
+        sys.stderr.write(f"error: {exc}\n")
         return 2
     if options.json:
-        print(json.dumps(report.to_data(), indent=2, sort_keys=True))
+        sys.stdout.write(json.dumps(report.to_data(), indent=2, sort_keys=True) + "\n")
     else:
         show(report, options.diff, sys.stdout)
     if report.failed:
-        print(f"error: {report.failed}; nothing was written", file=sys.stderr)
+        sys.stderr.write(f"error: {report.failed}; nothing was written\n")
         return 1
     return 0

@@ -11,7 +11,10 @@ import bisect
 import builtins
 import functools
 from collections.abc import Iterator, Sequence
-from typing import Any, Callable, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Union
+
+if TYPE_CHECKING:
+    from typing import TypeGuard
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
@@ -191,7 +194,7 @@ def _arithmetic(operator: ast.AST, values: list[Any]) -> Any:
     if not all(type(value) in (int, float) and abs(value) < 2**80 for value in values):
         raise Unknown
     one, two = values[0], values[-1]
-    small = type(two) is int and 0 <= two <= 64
+    small = is_whole(two) and 0 <= two <= 64
     try:
         if len(values) == 1:
             if isinstance(operator, ast.USub):
@@ -215,6 +218,11 @@ def _arithmetic(operator: ast.AST, values: list[Any]) -> Any:
     except (ArithmeticError, TypeError) as exc:
         raise Unknown from exc
     raise Unknown
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Say whether a constant is a whole number. True is none, though Python says so."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def same_value(one: Any, two: Any) -> bool:

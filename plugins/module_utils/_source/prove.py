@@ -44,7 +44,7 @@ def twin(expected: ast.Module, node: ast.AST) -> tuple[Any, ast.AST]:
 
     wanted = place(node)
     for child, parent in nodes_on(expected, [node.lineno]):  # type: ignore[attr-defined]
-        if type(child) is wanted[0] and place(child) == wanted:
+        if place(child) == wanted:
             return child, parent
     raise LookupError("a tree parsed from the same text lacks a node")
 

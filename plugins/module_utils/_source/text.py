@@ -218,7 +218,7 @@ def only_comment_follows(source: SourceText, at: int) -> bool:
 
 def close_parens(text: str, at: int, count: int) -> int:
     """Return the offset after `count` closing parentheses that follow `at`."""
-    for _ in range(count):
+    for _count in range(count):
         at = skip_blank(text, at)
         if text[at : at + 1] != ")":
             raise SplicesLost("a closing parenthesis is missing")

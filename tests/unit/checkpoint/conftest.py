@@ -24,8 +24,13 @@ PINS = Path(__file__).with_name("hf-requirements.txt")
 
 @pytest.fixture(scope="session")
 def hf() -> Path:
-    """The real `hf` at the pinned versions, installed once into the user's cache."""
-    name = hashlib.sha256(PINS.read_bytes() + sys.version.encode()).hexdigest()[:16]
+    """The real `hf` at the pinned versions, installed once into the user's cache.
+
+    LLMFLEET_TEST_HF_PYTHON: an interpreter for it, where the tests run on one that is too old for `hf`.
+    """
+    python = os.environ.get("LLMFLEET_TEST_HF_PYTHON", sys.executable)
+    version = sys.version if python == sys.executable else python
+    name = hashlib.sha256(PINS.read_bytes() + version.encode()).hexdigest()[:16]
     cache = Path(os.environ.get("LLMFLEET_CACHE") or Path.home() / ".cache" / "llmfleet")
     folder = cache / "test-hf" / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -33,7 +38,7 @@ def hf() -> Path:
     with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not done.exists():
-            subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder / "venv")], check=True)
+            subprocess.run([python, "-m", "venv", "--clear", str(folder / "venv")], check=True)
             pip = [str(folder / "venv/bin/pip"), "install", "--quiet", "--no-deps", "--requirement", str(PINS)]
             subprocess.run(pip, check=True)
             done.touch()

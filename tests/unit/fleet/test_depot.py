@@ -86,7 +86,7 @@ def test_the_stand_in_imports_and_its_functions_refuse(tmp_path: Path, monkeypat
     with pytest.raises(RuntimeError, match="rmsnorm needs a GPU"):
         module.rmsnorm(1, 2)
     with pytest.raises(AttributeError):
-        _ = module.__wrapped__
+        _wrapped = module.__wrapped__
     monkeypatch.delitem(sys.modules, "sgl_kernel")
 
 

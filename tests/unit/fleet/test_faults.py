@@ -60,7 +60,8 @@ def run(cache: Cache, monkeypatch: pytest.MonkeyPatch, failing: set[str], **give
     option = SimpleNamespace(resume=given.get("resume", True))
     config = cast(pytest.Config, SimpleNamespace(cache=cache, option=option, hook=hook))
     plugin = Passed(config)
-    items = [SimpleNamespace(nodeid=name) for name in ("a", "b")]
+    marks = {"a": None, "b": SimpleNamespace(args=(8,))}
+    items = [SimpleNamespace(nodeid=name, get_closest_marker=lambda _name, m=mark: m) for name, mark in marks.items()]
     plugin.pytest_collection_modifyitems(config, cast("list[pytest.Item]", items))
     for item in items:
         for when in ("setup", "call", "teardown"):
@@ -70,6 +71,8 @@ def run(cache: Cache, monkeypatch: pytest.MonkeyPatch, failing: set[str], **give
     status = pytest.ExitCode.OK if items else pytest.ExitCode.NO_TESTS_COLLECTED
     session = SimpleNamespace(exitstatus=int(status))
     plugin.pytest_sessionfinish(cast(pytest.Session, session), int(status))
+    said: list[str] = given.get("said", [])
+    plugin.pytest_terminal_summary(cast(pytest.TerminalReporter, SimpleNamespace(write_line=said.append)))
     return [item.nodeid for item in items], int(session.exitstatus)
 
 
@@ -79,6 +82,16 @@ def test_what_has_passed_at_a_commit_is_not_run_again(monkeypatch: pytest.Monkey
     assert run(cache, monkeypatch, set()) == (["b"], 0)
     assert run(cache, monkeypatch, set()) == ([], 0)  # nothing is left to run, and that is no failure
     assert run(cache, monkeypatch, set(), resume=False) == (["a", "b"], 0)
+
+
+def test_the_end_counts_the_faults_that_were_tried_and_survived(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache, said = Cache(), cast("list[str]", [])
+    run(cache, monkeypatch, {"b"}, said=said)  # b tries eight
+    run(cache, monkeypatch, set(), said=said)
+    assert [line for line in said if line.startswith("faults: ")] == [
+        "faults: 9 tried, 1 survived",
+        "faults: 9 tried, 9 survived",
+    ]
 
 
 def test_another_commit_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,6 +155,25 @@ def test_which_processes_use_cards(smi: Any, tmp_path: Path, words: list[str], m
     assert smi.memory_of(tmp_path, words).get(0) == mib
 
 
+@pytest.mark.parametrize(
+    ("own", "parents", "cards"),
+    [
+        (b"CUDA_VISIBLE_DEVICES=4,5,6,7\0A=1", b"", [4, 5, 6, 7]),
+        (b"glang::scheduler\0", b"X=y\0CUDA_VISIBLE_DEVICES=0,1", [0, 1]),  # written over by its title
+        (b"", b"", list(range(8))),
+        (b"CUDA_VISIBLE_DEVICES=", b"", list(range(8))),
+    ],
+)
+def test_an_engine_uses_the_cards_that_are_visible_to_it(
+    smi: Any, tmp_path: Path, own: bytes, parents: bytes, cards: list[int]
+) -> None:
+    for pid, environ in ((7, own), (6, parents)):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "environ").write_bytes(environ)
+        (tmp_path / str(pid) / "stat").write_text(f"{pid} (a) b) S {pid - 1} 1 1")
+    assert list(smi.memory_of(tmp_path / "7", ["sglang::scheduler"])) == cards
+
+
 def test_a_real_process_with_the_variable_is_seen_and_its_end_too() -> None:
     program = [
         sys.executable,
@@ -176,6 +195,7 @@ def test_a_real_process_with_the_variable_is_seen_and_its_end_too() -> None:
 
 def test_it_says_that_it_is_simulated() -> None:
     for word in ("--version", "-h"):
-        said = subprocess.run([sys.executable, "-B", str(FILES / "nvidia-smi"), word], capture_output=True, text=True)
+        command = [sys.executable, "-B", str(FILES / "nvidia-smi"), word]
+        said = subprocess.run(command, check=False, capture_output=True, text=True)
         assert said.returncode == 0
         assert "SIMULATED" in said.stdout

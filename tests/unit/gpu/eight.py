@@ -174,7 +174,7 @@ class Eight:
             )
             for one in self.cards
         ]
-        nic = "\t".join(["NIC0", *("SYS" for _ in self.cards), " X "])
+        nic = "\t".join(["NIC0", *("SYS" for _card in self.cards), " X "])
         return head + "\n".join([*rows, nic]) + "\n" + LEGEND
 
     def _p2p(self) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import re
 import time
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from ansible_collections.llmfleet.sglang.plugins.module_utils._gpu.cards import ALL_FIELDS, Gpu, parse_gpus, read_loads
@@ -104,7 +104,8 @@ def test_the_csv_says_what_the_xml_of_the_same_host_says() -> None:
     )
     fields += "clocks.sm,pcie.link.gen.current,pcie.link.width.current,ecc.errors.uncorrected.volatile.total"
     gpus = parse_gpus((TWO / "query.csv").read_text(), fields.split(","))
-    for gpu, told in zip(gpus, tree.findall("gpu"), strict=True):
+    assert len(gpus) == len(tree.findall("gpu"))
+    for gpu, told in zip(gpus, tree.findall("gpu")):
         assert gpu.uuid == told.findtext("uuid")
         assert f"{gpu.memory_total} MiB" == told.findtext("fb_memory_usage/total")
         assert f"{gpu.power_limit:.2f} W" == told.findtext("gpu_power_readings/current_power_limit")

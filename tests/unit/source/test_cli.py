@@ -32,9 +32,7 @@ def call(tree: Path, *options: str) -> int:
     return main([str(tree / "root"), str(tree / "set.yml"), *options])
 
 
-@pytest.mark.parametrize(
-    "command", [[str(PACKAGE)], [str(PACKAGE / "__main__.py")], ["-m", "_source"]], ids=["folder", "file", "-m"]
-)
+@pytest.mark.parametrize("command", [[str(PACKAGE / "edit.py")], ["-m", "_source.edit"]], ids=["file", "-m"])
 def test_without_ansible(tmp_path: Path, command: list[str]) -> None:
     write(tmp_path, {**FILES, "set.json": json.dumps({"edits": [dict_edit()]})})
     result = subprocess.run(

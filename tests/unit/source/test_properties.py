@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
 
 import libcst
 from ansible_collections.llmfleet.sglang.plugins.module_utils._source import dicts, gates
@@ -41,7 +40,7 @@ NEWLINES = st.sampled_from(["\n", "\r\n"])
 
 
 @st.composite
-def dict_texts(draw: Any) -> str:
+def dict_texts(draw: st.DrawFn) -> str:
     """Return a module that assigns one dict literal to NAME."""
 
     def wrapped(text: str) -> str:
@@ -64,7 +63,7 @@ def dict_texts(draw: Any) -> str:
 
 
 @st.composite
-def gate_texts(draw: Any) -> str:
+def gate_texts(draw: st.DrawFn) -> str:
     """Return a module with one `or` of A and B, among others, in parentheses."""
     operands = [
         "A",

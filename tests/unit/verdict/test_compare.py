@@ -160,8 +160,8 @@ def test_great_losses_are_found_in_simulated_runs(noise: float, change: float) -
     dice = random.Random(1)
     results = []
     for _trial in range(300):
-        before = [dice.gauss(3740, 3740 * noise) for _ in range(ADVISED_RUNS)]
-        after = [max(0.0, dice.gauss(1, noise)) * 3740 * (1 + change) for _ in range(ADVISED_RUNS)]
+        before = [dice.gauss(3740, 3740 * noise) for _run in range(ADVISED_RUNS)]
+        after = [max(0.0, dice.gauss(1, noise)) * 3740 * (1 + change) for _run in range(ADVISED_RUNS)]
         results.append(compare(Measurement(after, 0), Measurement(before, 0)).result)
     assert results.count("worse") >= 290 and "better" not in results
 
@@ -171,6 +171,6 @@ def test_no_change_is_hardly_ever_called_one(noise: float) -> None:
     dice = random.Random(2)
     results = []
     for _trial in range(300):
-        before, after = ([dice.gauss(3740, 3740 * noise) for _ in range(ADVISED_RUNS)] for _side in range(2))
+        before, after = ([dice.gauss(3740, 3740 * noise) for _run in range(ADVISED_RUNS)] for _side in range(2))
         results.append(compare(Measurement(after, 0), Measurement(before, 0)).result)
     assert results.count("same") >= 280 and results.count("worse") <= 6

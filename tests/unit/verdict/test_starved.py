@@ -58,7 +58,7 @@ def test_the_finding_says_how_starved_and_why() -> None:
 
 
 def test_one_card_alone_is_named() -> None:
-    figures = [[Load("GPU-0", 100, 125, 600), Load("GPU-1", 100, 500, 600)] for _ in range(3)]
+    figures = [[Load("GPU-0", 100, 125, 600), Load("GPU-1", 100, 500, 600)] for _run in range(3)]
     (one,) = check_starved(figures)
     assert one.message.startswith("One card was") and one.evidence.startswith("GPU-0: 100 %, 125 of 600 W")
 

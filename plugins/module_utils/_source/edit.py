@@ -4,7 +4,7 @@
 
 """Run the structural edits from a shell: PRIVATE to the collection, may change at any time.
 
-python3 plugins/module_utils/_source ROOT PATCH_SET [--check] [--diff]
+python3 plugins/module_utils/_source/edit.py ROOT PATCH_SET [--check] [--diff]
 """
 
 from __future__ import annotations
@@ -19,4 +19,4 @@ else:
     from .cli import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())
