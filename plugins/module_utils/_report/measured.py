@@ -1,0 +1,98 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host's newest benchmark beside its baseline: figures, verdicts, power. Private to the collection."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.llmfleet.sglang.plugins.module_utils._verdict import compare
+
+NOTHING: dict[str, Any] = {}
+
+
+def newest(benchmarks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the newest benchmark held against its baseline; empty where nothing was measured.
+
+    benchmarks: lines of the host record, the oldest first. Verdict and baseline are those that its line has; one that
+    was not judged is shown beside the newest before it of the same conditions and of another state of the service.
+    """
+    if not benchmarks:
+        return NOTHING
+    now = benchmarks[-1]
+    judged = now.get("verdict")
+    before = _named(now, benchmarks) if judged else _earlier(now, benchmarks[:-1])
+    shapes = [_shape(one, now, before) for one in now.get("shapes", [])]
+    verdicts = {one["name"]: one["verdict"] for one in shapes}
+    return {
+        "id": now.get("id", ""),
+        "at": now.get("at", ""),
+        "reason": now.get("reason", ""),
+        "release": now.get("release", ""),
+        "verdict": judged or (compare.overall(verdicts).as_dict() if verdicts else None),
+        "baseline": {name: before.get(name, "") for name in ("id", "at", "release")} if before else None,
+        "shapes": [{**one, "verdict": one["verdict"].as_dict()} for one in shapes],
+        "power": _power(now),
+        "baseline_power": _power(before) if before else None,
+        "patches": list(now.get("patches") or []),
+        "paths": list(now.get("paths") or []),
+        "findings": list(now.get("findings") or []),
+    }
+
+
+def _named(now: Mapping[str, Any], benchmarks: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    return next((one for one in benchmarks if now.get("baseline") and one.get("id") == now["baseline"]), None)
+
+
+def _conditions(one: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: one.get(name) for name in ("profile", "tensor_parallel", "topology")}
+
+
+def _earlier(now: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    alike = [one for one in before if _conditions(one) == _conditions(now) and one.get("state") != now.get("state")]
+    return alike[-1] if alike else None
+
+
+def _name(shape: Mapping[str, Any]) -> str:
+    return f"{shape['input_tokens']} in, {shape['output_tokens']} out, {shape['concurrency']} at a time"
+
+
+def _shape(shape: Mapping[str, Any], now: Mapping[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
+    same = ("input_tokens", "output_tokens", "concurrency", "requests")
+    old = [one for one in (before or {}).get("shapes", []) if all(one.get(key) == shape.get(key) for key in same)]
+    candidate = _measurement(shape, now)
+    baseline = _measurement(old[0], before or {}) if old else None
+    return {
+        "name": _name(shape),
+        "now": _figures(candidate),
+        "before": _figures(baseline) if baseline else None,
+        "verdict": compare.compare(candidate, baseline),
+    }
+
+
+def _measurement(shape: Mapping[str, Any], benchmark: Mapping[str, Any]) -> compare.Measurement:
+    runs = [float(run["output_tokens_per_second"]) for run in shape.get("runs", [])]
+    return compare.Measurement(runs, int(shape.get("cold", 1)), _conditions(benchmark), benchmark.get("quality"))
+
+
+def _figures(one: compare.Measurement) -> dict[str, Any]:
+    """Output tokens a second: the median of the warm runs, and these."""
+    return {"median": round(statistics.median(one.warm), 1) if one.warm else None, "runs": one.warm}
+
+
+def _power(benchmark: Mapping[str, Any]) -> dict[str, Any] | None:
+    """W of all cards of the host over the benchmark, as points of second and draw; None where nothing was told."""
+    samples = [one for one in benchmark.get("samples") or [] if one.get("draw") is not None]
+    if not samples:
+        return None
+    limits = [float(one["limit"]) for one in samples if one.get("limit")]
+    busy = [float(one["utilisation"]) for one in samples if one.get("utilisation") is not None]
+    return {
+        "points": [[round(float(one["second"]), 1), round(float(one["draw"]), 1)] for one in samples],
+        "median": round(statistics.median(float(one["draw"]) for one in samples), 1),
+        "limit": max(limits) if limits else None,
+        "utilisation": round(statistics.median(busy), 1) if busy else None,
+    }

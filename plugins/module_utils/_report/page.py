@@ -1,0 +1,366 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A report as one HTML page that needs nothing else: no network, no script, no font. Private to the collection."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.llmfleet.sglang.plugins.module_utils._report import detail, plots, sheet
+from ansible_collections.llmfleet.sglang.plugins.module_utils._report.detail import Host, chip, row, table
+from ansible_collections.llmfleet.sglang.plugins.module_utils._report.html import Html, style, tag, text
+from ansible_collections.llmfleet.sglang.plugins.module_utils._report.timeline import duration
+
+Report = Mapping[str, Any]
+GUIDE = "https://github.com/llmfleet/sglang/blob/main/docs"
+# Hosts whose details are unfolded at once: all of a small fleet, else those that failed.
+FEW, MOST_OPEN = 3, 10
+NOTHING = "-"
+# A browser that obeys it loads nothing, whatever a bug of ours may let through.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+SEVERITY_ORDER = ("blocks", "warns", "informs")
+
+
+def page(report: Report) -> str:
+    """Return the page. report: what `model.report` returned."""
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", title(report)),
+        style(sheet.rules()),
+    )
+    numbered = list(enumerate(report["hosts"], 1))
+    parts = [
+        _top(report, numbered),
+        _hosts(numbered),
+        _timelines(report["hosts"]),
+        _changes(report["hosts"]),
+        _benchmarks(report["hosts"]),
+        _all_findings(report["hosts"]),
+        _details(numbered),
+        _foot(report),
+    ]
+    return f"<!doctype html>\n{tag('html', head, tag('body', tag('main', parts)), lang='en')}\n"
+
+
+def title(report: Report) -> str:
+    """Say in a line what became of the run."""
+    summary = report["summary"]
+    what = ", ".join(report["models"]) or "nothing"
+    counted = ", ".join(f"{number} {state}" for state, number in summary["states"].items())
+    kind = f"{report['kind'].capitalize()}{' (check run)' if report['check'] else ''}"
+    return f"{kind} of {what} on {_hosts_words(summary['hosts'])}: {counted or 'no host took part'}"
+
+
+def _hosts_words(number: int) -> str:
+    return "1 host" if number == 1 else f"{number} hosts"
+
+
+def _top(report: Report, numbered: Sequence[tuple[int, Host]]) -> Html:
+    about = [
+        f"fleet {report['fleet']}",
+        f"instance {', '.join(report['instances'])}" if report["instances"] else "",
+        report["made_at"].replace("T", " ").replace("+00:00", " UTC"),
+        f"by {report['by']}" if report["by"] else "",
+        f"run {report['run']}" if report["run"] else "",
+    ]
+    failed = [
+        tag(
+            "p",
+            tag("a", host["host"], href=f"#{detail.anchor(number)}"),
+            f": {host['state']}. {detail.first_line(host['message'])}",
+            class_="note bad",
+        )
+        for number, host in numbered
+        if host["failed"]
+    ]
+    more = tag("p", f"{len(failed) - MOST_OPEN} more hosts failed.", class_="note bad")
+    return tag(
+        "header",
+        tag("h1", title(report)),
+        tag("p", " · ".join(filter(None, about)), class_="about"),
+        _tiles(report),
+        [tag("p", one, class_="note") for one in report["warnings"]],
+        failed[:MOST_OPEN],
+        more if len(failed) > MOST_OPEN else None,
+    )
+
+
+def _tiles(report: Report) -> Html:
+    summary = report["summary"]
+    tiles = [(str(number), state) for state, number in summary["states"].items()]
+    if summary["down_longest_seconds"] is not None:
+        tiles.append((duration(summary["down_longest_seconds"]), "longest without a service"))
+    if summary["down_still"]:
+        tiles.append((str(summary["down_still"]), "without a service now"))
+    return tag(
+        "div",
+        [tag("div", tag("b", value), tag("span", words), class_="tile") for value, words in tiles],
+        class_="tiles",
+    )
+
+
+def _hosts(numbered: Sequence[tuple[int, Host]]) -> Html:
+    if not numbered:
+        return tag("section", tag("h2", "Hosts"), tag("p", "No host took part in this run."))
+    rows = [
+        row(
+            (tag("a", host["host"], href=f"#{detail.anchor(number)}"), "value"),
+            detail.state(host),
+            (host["serves"], "value mono"),
+            _or_nothing(detail.down(host), "number"),
+            _or_nothing(detail.prepared(host), "number"),
+            _or_nothing(_speed(host)),
+            _or_nothing(_counts(host)),
+        )
+        for number, host in numbered
+    ]
+    heads = ("Host", "State", "Serves", "Down", "Prepared in", "Throughput", "Findings")
+    present = {host["state"] for _number, host in numbered}
+    meanings = [
+        tag("li", chip(name, colour), " ", words) for name, (colour, words) in detail.STATES.items() if name in present
+    ]
+    return tag(
+        "section",
+        tag("h2", "Hosts"),
+        table(heads, rows, numbers=(3, 4), class_="compact"),
+        tag("ul", meanings, class_="legend"),
+    )
+
+
+def _or_nothing(content: str, class_: str = "") -> tuple[str, str]:
+    return (content, class_) if content else (NOTHING, f"{class_} none".strip())
+
+
+def _speed(host: Host) -> Html:
+    verdict = (host["benchmark"] or {}).get("verdict")
+    if not verdict:
+        return text()
+    change = "" if verdict["change"] is None else f" {verdict['change']:+.1%}"
+    return chip(f"{verdict['result']}{change}", detail.VERDICTS.get(verdict["result"], "calm"))
+
+
+def _counts(host: Host) -> Html:
+    open_ones = [one["severity"] for one in host["findings"] if not one["accepted"]]
+    chips = [
+        text(chip(f"{open_ones.count(one)} {one}", detail.SEVERITIES[one]), " ")
+        for one in SEVERITY_ORDER
+        if one in open_ones
+    ]
+    return text(chips)
+
+
+def _timelines(hosts: Sequence[Host]) -> Html | None:
+    """All cut-overs on one axis, so that the batches can be seen."""
+    drawn = [(host, plots.cut_over_only(host["timeline"]["segments"])) for host in hosts if host["timeline"]]
+    drawn = [(host, segments) for host, segments in drawn if segments]
+    if not drawn:
+        return None
+    begin = min(one["begin"] for _host, segments in drawn for one in segments)
+    end = max(one["end"] for _host, segments in drawn for one in segments)
+    rows = [_line("", plots.axis(max(end - begin, 1.0)), "down")]
+    rows += [
+        _line(
+            host["host"],
+            plots.timeline(segments, host["timeline"]["down"], begin, end, f"cut-over of {host['host']}"),
+            detail.down(host) or NOTHING,
+        )
+        for host, segments in drawn
+    ]
+    kinds = {one["kind"] for _host, segments in drawn for one in segments}
+    failed = any(one["failed"] for _host, segments in drawn for one in segments)
+    down = any(host["timeline"]["down"] for host, _segments in drawn)
+    words = f"From {detail.clock(begin)} UTC on. All hosts had been prepared before, while they served."
+    return tag(
+        "section",
+        tag("h2", "Cut-over"),
+        tag("p", words, class_="faint"),
+        plots.legend(kinds, failed=failed, down=down),
+        rows,
+    )
+
+
+def _line(name: str, drawn: Html, value: str) -> Html:
+    return tag(
+        "div",
+        tag("div", name, class_="name"),
+        tag("div", drawn, class_="drawn"),
+        tag("div", value, class_="value"),
+        class_="row",
+    )
+
+
+def _changes(hosts: Sequence[Host]) -> Html | None:
+    """What changed, once for all hosts with which it is the same."""
+    groups: dict[str, list[Host]] = {}
+    for host in hosts:
+        if host["changes"]:
+            groups.setdefault(json.dumps([host["changes"], host["why"]], sort_keys=True), []).append(host)
+    if not groups:
+        return None
+    parts = [_change(members) for members in sorted(groups.values(), key=len, reverse=True)]
+    return tag("section", tag("h2", "What changed, and why"), parts)
+
+
+def _change(members: Sequence[Host]) -> Html:
+    first = members[0]
+    rows = [
+        row((one["what"], "keep"), (one["before"], "value mono"), (one["after"], "value mono"))
+        for one in first["changes"]
+    ]
+    back = [host["host"] for host in members if host["state"] == "went back"]
+    gone = tag("p", f"Put back on {', '.join(back)}: what is called new here did not stay.") if back else None
+    why = tag("p", f"Restarted because {first['why']}.") if first["why"] else None
+    return text(tag("h3", names([host["host"] for host in members])), why, gone, table(("What", "Before", "New"), rows))
+
+
+def names(hosts: Sequence[str], most: int = 6) -> str:
+    """Return the names of hosts, and of many how many more there are."""
+    return ", ".join(hosts[:most]) + (f" and {len(hosts) - most} more" if len(hosts) > most else "")
+
+
+def _benchmarks(hosts: Sequence[Host]) -> Html | None:
+    measured = [host for host in hosts if host["benchmark"]]
+    if not measured:
+        return None
+    few = len(measured) <= FEW
+    parts = [_benchmark(host) if few else _folded(host) for host in measured]
+    return tag("section", tag("h2", "Throughput and power"), parts)
+
+
+def _folded(host: Host) -> Html:
+    """Of many measured hosts, each folded up, and those unfolded that lost or could not be judged."""
+    verdict = (host["benchmark"]["verdict"] or {}).get("result", "")
+    head = tag("summary", tag("b", host["host"]), " ", _speed(host))
+    return tag("details", head, tag("div", _benchmark(host)), open=verdict in ("worse", "no verdict"))
+
+
+def _benchmark(host: Host) -> Html:
+    one = host["benchmark"]
+    baseline = one["baseline"]
+    against = (
+        f"Baseline: {baseline['release']}, measured {_when(baseline['at'])}."
+        if baseline
+        else "There is no baseline: nothing of its kind was measured here before."
+    )
+    verdict = one["verdict"] or {"result": "no verdict"}
+    most = max(
+        (figures["median"] or 0 for shape in one["shapes"] for figures in (shape["now"], shape["before"]) if figures),
+        default=0,
+    )
+    most = max(
+        [
+            most,
+            *(
+                run
+                for shape in one["shapes"]
+                for figures in (shape["now"], shape["before"])
+                if figures
+                for run in figures["runs"]
+            ),
+        ]
+    )
+    key = [("b-before", "baseline")] if baseline else []
+    items = [
+        tag("li", tag("i", class_=f"key {class_}"), words)
+        for class_, words in [*key, ("b-now", f"now, {one['release']}")]
+    ]
+    return text(
+        tag("h3", host["host"]),
+        tag("p", chip(verdict["result"], detail.VERDICTS.get(verdict["result"], "calm")), " ", detail.why(one), "."),
+        tag("p", f"Measured {_when(one['at'])}. {against} Output tokens a second; a dot is a run.", class_="faint"),
+        tag("ul", items, class_="legend"),
+        [_shape(shape, most) for shape in one["shapes"]],
+        _power(one),
+        _arithmetic(one),
+    )
+
+
+def _when(at: str) -> str:
+    return at[:16].replace("T", " ") + " UTC"
+
+
+def _shape(shape: Mapping[str, Any], most: float) -> Html:
+    now, before = shape["now"], shape["before"]
+    figure = f"{now['median'] or 0:g} tok/s"
+    value = text(tag("b", figure), tag("br"), f"was {before['median'] or 0:g}") if before else tag("b", figure)
+    label = f"{shape['name']}: {figure}"
+    return tag(
+        "div",
+        tag("div", shape["name"], class_="name"),
+        tag("div", plots.throughput(now, before, most, label), class_="drawn"),
+        tag("div", value, class_="value"),
+        class_="row shape",
+    )
+
+
+def _power(one: Mapping[str, Any]) -> Html | None:
+    now, before = one["power"], one["baseline_power"]
+    if not now:
+        return tag("p", "No power was told by the cards.", class_="faint")
+    was = f", was {before['median']:.0f} W" if before else ""
+    share = f" of {now['limit']:.0f} W" if now["limit"] else ""
+    busy = f", used {now['utilisation']:.0f} %" if now["utilisation"] is not None else ""
+    words = f"Power of all cards, median {now['median']:.0f} W{share}{was}{busy}"
+    return tag("div", tag("p", f"{words}:"), plots.power(now, before, words))
+
+
+def _arithmetic(one: Mapping[str, Any]) -> Html | None:
+    lines = [
+        line
+        for shape in one["shapes"]
+        for line in (f"{shape['name']}:", *shape["verdict"]["arithmetic"])
+        if shape["verdict"]["arithmetic"]
+    ]
+    if not lines:
+        return None
+    return tag("details", tag("summary", "The arithmetic of the verdict"), tag("div", tag("pre", "\n".join(lines))))
+
+
+def _all_findings(hosts: Sequence[Host]) -> Html | None:
+    """Each finding once, with the hosts that have it, blocking ones first and accepted ones last."""
+    groups: dict[str, tuple[Mapping[str, Any], list[str]]] = {}
+    for host in hosts:
+        for one in _of_host(host):
+            key = json.dumps([one[name] for name in ("id", "kind", "severity", "message", "advice", "accepted")])
+            groups.setdefault(key, (one, []))[1].append(host["host"])
+    if not groups:
+        return None
+    ordered = sorted(groups.values(), key=lambda group: (group[0]["accepted"], _rank(group[0]), group[0]["id"]))
+    rows = [(one, f"all {len(hosts)}" if len(found) == len(hosts) > 1 else names(found)) for one, found in ordered]
+    guide = tag("p", "What each means: ", tag("a", "docs/preflight.md", href=f"{GUIDE}/preflight.md"), class_="faint")
+    return tag("section", tag("h2", "Findings"), detail.findings(rows), guide)
+
+
+def _of_host(host: Host) -> Iterable[Mapping[str, Any]]:
+    measured = (host["benchmark"] or {}).get("findings") or []
+    yield from host["findings"]
+    for one in measured:
+        texts = {name: str(one.get(name) or "") for name in ("id", "severity", "message", "evidence", "advice")}
+        yield {**texts, "kind": "benchmark", "accepted": bool(one.get("accepted"))}
+
+
+def _rank(one: Mapping[str, Any]) -> int:
+    severity = one["severity"]
+    return SEVERITY_ORDER.index(severity) if severity in SEVERITY_ORDER else len(SEVERITY_ORDER)
+
+
+def _details(numbered: Sequence[tuple[int, Host]]) -> Html | None:
+    if not numbered:
+        return None
+    failed = [number for number, host in numbered if host["failed"]][:MOST_OPEN]
+    opened = {number for number, _host in numbered} if len(numbered) <= FEW else set(failed)
+    parts = [detail.detail(number, host, opened=number in opened) for number, host in numbered]
+    return tag("section", tag("h2", "Host by host"), parts)
+
+
+def _foot(report: Report) -> Html:
+    words = f"Made by llmfleet.sglang {report['version']}. The same for machines lies beside this page as JSON. "
+    guide = tag("a", "docs/report.md", href=f"{GUIDE}/report.md")
+    return tag("footer", tag("p", words, "What is in it: ", guide, "."))
