@@ -26,7 +26,7 @@ from tests.fleet.reporting import (  # noqa: E402
 __all__ = ["pytest_runtest_makereport"]  # pytest finds it by its name
 
 # What only looks comes first; then what changes something and puts it back.
-ORDER = ("deployed", "unit", "again", "patch", "installed", "bad_input", "proofs", "cutover_failure")
+ORDER = ("deployed", "unit", "again", "patch", "benchmark", "installed", "bad_input", "proofs", "cutover_failure")
 
 
 def pytest_configure(config: pytest.Config) -> None:

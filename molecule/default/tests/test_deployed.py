@@ -230,7 +230,7 @@ def test_the_units_properties(host: Host) -> None:
         "LimitMEMLOCK": "infinity",
         "LimitNOFILE": "1048576",
         "StartLimitBurst": "3",
-        "StartLimitIntervalUSec": "16min 30s",  # three starts of 300 s and their pauses of 10 s, and one minute
+        "StartLimitIntervalUSec": "19min 30s",  # three starts of 300 s, stops of 60 s, pauses of 10 s, and one minute
         "TimeoutStopUSec": "1min",
         "NoNewPrivileges": "yes",
         "ProtectSystem": "strict",

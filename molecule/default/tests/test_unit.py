@@ -104,12 +104,11 @@ def seconds(span: str) -> float:
 
 
 def test_a_service_that_never_comes_up_meets_its_start_limit(host: Host) -> None:
-    about = show(host, SERVICE, "StartLimitIntervalUSec", "StartLimitBurst", "TimeoutStartUSec", "RestartUSec")
-    interval, timeout, pause = (
-        seconds(about[f"{name}USec"]) for name in ("StartLimitInterval", "TimeoutStart", "Restart")
-    )
+    names = ("StartLimitInterval", "TimeoutStart", "TimeoutStop", "Restart")
+    about = show(host, SERVICE, "StartLimitBurst", *(f"{name}USec" for name in names))
+    interval, *each = (seconds(about[f"{name}USec"]) for name in names)
     assert int(about["StartLimitBurst"]) == 3
-    assert interval > int(about["StartLimitBurst"]) * (timeout + pause)
+    assert interval > int(about["StartLimitBurst"]) * sum(each)
     # systemd takes them from [Unit] alone, and says nothing of those in another section.
     head = root(host, f"cat {UNIT}").partition("[Service]")[0]
     assert "\nStartLimitIntervalSec=" in head and "\nStartLimitBurst=3\n" in head

@@ -1,0 +1,186 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One run of the engine's own bench_serving, as the service user, and what it measured. Private to the collection.
+
+The API key goes by the environment (OPENAI_API_KEY, which bench_serving sends as bearer token), never by argv.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pwd
+import re
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.record import Run, Shape
+
+# By these names bench_serving takes the key; OPENAI_API_KEY alone is sent as "Bearer".
+KEY_VARIABLES = ("OPENAI_API_KEY", "API_KEY")
+# Of the service itself, not of who measures it.
+_SERVICES_OWN = ("LLMFLEET_STATE", "NOTIFY_SOCKET", "INVOCATION_ID", "JOURNAL_STREAM", "CREDENTIALS_DIRECTORY")
+LAST_LINES = 8
+RESULT = "result.jsonl"
+
+
+class BenchFailed(RuntimeError):
+    """bench_serving gave no figures; the message says why, with the end of what it printed."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is measured and how it is reached.
+
+    python: the release's interpreter; model: the checkpoint's folder, where the tokenizer lies; environ: the running
+    service's own environment; user: who measures, "" for whoever runs this.
+    """
+
+    python: str
+    host: str
+    port: int
+    model: str
+    environ: Mapping[str, str]
+    user: str = ""
+    api_key: str = ""
+
+
+def argv(target: Target, shape: Shape, seed: int, output: str) -> list[str]:
+    """Return the command. seed: another one in each run, or the second would find the first one's prompts cached."""
+    return [
+        target.python,
+        *("-m", "sglang.bench_serving", "--backend", "sglang"),
+        *("--host", target.host, "--port", str(target.port)),
+        *("--model", target.model, "--tokenizer", target.model),
+        *("--dataset-name", "random-ids", "--random-range-ratio", "1"),
+        *("--random-input-len", str(shape.input_tokens), "--random-output-len", str(shape.output_tokens)),
+        *("--num-prompts", str(shape.requests), "--max-concurrency", str(shape.concurrency)),
+        *("--seed", str(seed), "--flush-cache", "--disable-tqdm", "--output-file", output),
+    ]
+
+
+def environment(target: Target, folder: str) -> dict[str, str]:
+    """Return the environment of a run: the service's own, its folders in one that goes away again, and the key."""
+    writable = ("HOME", "XDG_CACHE_HOME", "HF_HOME", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TMPDIR")
+    given = {name: value for name, value in target.environ.items() if name not in (*KEY_VARIABLES, *_SERVICES_OWN)}
+    offline = {"HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
+    # A proxy must not stand between this host and its own server.
+    direct = {"NO_PROXY": "*", "no_proxy": "*"}
+    key = {"OPENAI_API_KEY": target.api_key} if target.api_key else {}
+    return {**given, **offline, **direct, **dict.fromkeys(writable, folder), **key}
+
+
+def measure(target: Target, shape: Shape, seed: int, timeout: float) -> Run:
+    """Measure once. timeout: seconds. Raises BenchFailed."""
+    with tempfile.TemporaryDirectory(prefix="llmfleet-benchmark-") as folder:
+        output = os.path.join(folder, RESULT)
+        words = argv(target, shape, seed, output)
+        said = _run(words, environment(target, folder), _identity(target.user, folder), folder, timeout)
+        try:
+            text = Path(output).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            text = ""
+        return figures(text, shape, redacted(said, target.api_key))
+
+
+def _run(words: Sequence[str], environ: Mapping[str, str], who: Mapping[str, Any], folder: str, timeout: float) -> str:
+    """Run to the end, or kill all of it when the time is up; return what it printed. Raises BenchFailed."""
+    key = environ.get("OPENAI_API_KEY", "")
+    # Into a file and not a pipe: a child that outlives the run would hold the pipe open.
+    with open(os.path.join(folder, "printed"), "w+b") as printed:
+        try:
+            child = subprocess.Popen(
+                list(words),
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+                env=dict(environ),
+                start_new_session=True,
+                **who,
+            )
+        except OSError as error:
+            raise BenchFailed(f"{words[0]} cannot be run: {error.strerror or error}") from error
+        late = False
+        try:
+            child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            late = True
+        finally:
+            _kill(child)
+        printed.seek(0)
+        said = printed.read().decode("utf-8", "replace")
+    if late:
+        raise BenchFailed(f"bench_serving did not end within {timeout:.0f} s:\n{last(redacted(said, key))}")
+    if child.returncode:
+        raise BenchFailed(f"bench_serving ended with {child.returncode}:\n{last(redacted(said, key))}")
+    return said
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    """End the run and whatever it started."""
+    with contextlib.suppress(OSError):  # nothing of it is left
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait(20)
+
+
+def _identity(user: str, folder: str) -> dict[str, Any]:
+    """Return what makes a process another user's, and give that user the folder. Raises BenchFailed."""
+    if not user:
+        return {}
+    try:
+        entry = pwd.getpwnam(user)
+    except KeyError as error:
+        raise BenchFailed(f"there is no user {user}") from error
+    if entry.pw_uid == os.geteuid():
+        return {}
+    if os.geteuid() != 0:
+        raise BenchFailed(f"only root can measure as {user}: run the module with become")
+    os.chown(folder, entry.pw_uid, entry.pw_gid)
+    return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": os.getgrouplist(user, entry.pw_gid)}
+
+
+def figures(text: str, shape: Shape, said: str) -> Run:
+    """Read the line that a run wrote. said: what it printed, for the message. Raises BenchFailed.
+
+    Fewer answers than requests are no measurement: what fails fast would look fast.
+    """
+    rows = [line for line in text.splitlines() if line.strip()]
+    try:
+        row = json.loads(rows[-1])
+        completed = int(row["completed"])
+        run = Run(
+            output_tokens_per_second=float(row["output_throughput"]),
+            total_tokens_per_second=float(row.get("total_throughput") or 0.0),
+            seconds=float(row["duration"]),
+            ttft_ms=_number(row.get("median_ttft_ms")),
+            tpot_ms=_number(row.get("median_tpot_ms")),
+        )
+    except (IndexError, KeyError, TypeError, ValueError) as error:
+        raise BenchFailed(f"bench_serving wrote no figures ({error!r}):\n{last(said)}") from error
+    if completed < shape.requests:
+        raise BenchFailed(f"{shape.requests - completed} of {shape.requests} requests failed:\n{last(said)}")
+    return run
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def redacted(text: str, key: str) -> str:
+    """Return the text without the key, should the engine have printed it."""
+    return text.replace(key, "***") if key else text
+
+
+def last(text: str) -> str:
+    """Return the last lines of what was printed, without progress bars and rulers."""
+    lines = [line.rpartition("\r")[2].rstrip() for line in text.splitlines()]
+    told = [line for line in lines if line.strip() and not re.fullmatch(r"[\s=\-#*]+", line)]
+    return "\n".join(f"  {line[:300]}" for line in told[-LAST_LINES:]) or "  (it said nothing)"

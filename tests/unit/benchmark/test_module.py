@@ -1,0 +1,135 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module benchmark: a line for a benchmark, none for one that failed, and the verdict in it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible.module_utils.testing import patch_module_args
+from ansible_collections.llmfleet.sglang.plugins.filter.benchmark import benchmark_verdict
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import measure, record
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.bench import BenchFailed
+from ansible_collections.llmfleet.sglang.plugins.modules import benchmark
+
+from tests.unit.benchmark.case import FAST, ROOT, SLOW, Serving, kept, made
+
+SHAPE = {"input_tokens": 1024, "output_tokens": 512, "concurrency": 32, "requests": 128}
+
+
+class Case:
+    """A host on which an instance serves, and the module as the role calls it."""
+
+    def __init__(self, serving: Serving, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.serving, self.capsys = serving, capsys
+        self.place = serving.state / "qwen" / record.NAME
+        monkeypatch.setattr(benchmark, "Machine", lambda progress: serving.machine(progress=progress))
+
+    def run(self, **changes: Any) -> dict[str, Any]:
+        """Run the module."""
+        given = {
+            "service": "sglang-qwen",
+            "instance": "qwen",
+            "profile": "qwen3_5_397b_nvfp4",
+            "root": str(self.serving.root),
+            "state_folder": str(self.serving.state),
+            "host": "0.0.0.0",
+            "port": 30000,
+            "shapes": [SHAPE],
+            "quality": 1.0,
+            **changes,
+        }
+        with patch_module_args(given), pytest.raises(SystemExit):
+            benchmark.main()
+        answer: dict[str, Any] = json.loads(self.capsys.readouterr().out)
+        return answer
+
+    def before(self, *figures: float, **changes: Any) -> None:
+        """What was measured here before."""
+        topology = measure.topology_of(self.serving.machine().look(self.serving.fake.run, 1))
+        record.append(self.place, made(*figures, tensor_parallel=2, topology=topology, **changes))
+
+
+@pytest.fixture
+def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Case:
+    """A host on which an instance of ours serves."""
+    return Case(Serving(tmp_path), monkeypatch, capsys)
+
+
+def test_a_benchmark_adds_one_line(case: Case) -> None:
+    done = case.run()
+    assert done["changed"] is True and done["against"] is None and done["benchmark"]["verdict"] is None
+    assert [one.as_dict() for one in kept(case.place)] == [done["benchmark"]]
+    assert case.serving.asked[0][0].host == "127.0.0.1"
+
+
+def test_a_failed_one_adds_none_and_says_why(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*given: Any) -> Any:
+        if len(case.serving.asked) == 3:
+            raise BenchFailed("bench_serving ended with 1:\n  ValueError: no")
+        return Serving.measure(case.serving, *given)
+
+    monkeypatch.setattr(benchmark, "Machine", lambda progress: case.serving.machine(progress=progress, measure=fails))
+    done = case.run()
+    assert done["failed"] and done["msg"].endswith("bench_serving ended with 1:\n  ValueError: no")
+    assert not case.place.exists()
+
+
+def test_check_mode_measures_nothing(case: Case) -> None:
+    done = case.run(_ansible_check_mode=True)
+    assert done["skipped"] is True and case.serving.asked == [] and not case.place.exists()
+
+
+def test_it_is_judged_against_what_served_before(case: Case) -> None:
+    case.before(*SLOW, id="then", state="s0")
+    (case.serving.state / "qwen" / "record.json").write_text(json.dumps({"state": "s0"}))
+    case.before(*FAST, id="another", state="s9")
+    done = case.run(against="before", reason="rollout")
+    assert done["against"]["id"] == "then" and done["benchmark"]["baseline"] == "then"
+    assert done["benchmark"]["verdict"]["result"] == "better"
+    assert kept(case.place)[-1].verdict == done["benchmark"]["verdict"]
+
+
+def test_a_loss_is_told_with_both_figures(case: Case) -> None:
+    case.before(*FAST, id="then", state="s0")
+    case.serving.figures = iter(SLOW)
+    done = case.run(against="before")
+    assert benchmark_verdict(done).startswith("The benchmark says worse: 3740 became 236 (-93.7%)")
+
+
+def test_without_a_baseline_that_is_what_is_recorded(case: Case) -> None:
+    done = case.run(against="before")
+    assert done["benchmark"]["verdict"]["result"] == "no baseline" and done["benchmark"]["baseline"] == ""
+    assert "no baseline: nothing of its kind was measured here before" in benchmark_verdict(done)
+
+
+def test_a_named_baseline_has_to_be_there(case: Case) -> None:
+    done = case.run(against="nobody")
+    assert done["failed"] and "there is no benchmark nobody in the record" in done["msg"]
+
+
+def test_an_inert_change_is_called_so(case: Case) -> None:
+    case.before(*FAST, id="then", state="s0")
+    data = yaml.safe_load((ROOT / "roles/sglang_benchmark/files/paths.yml").read_text("utf-8"))
+    done = case.run(against="then", paths=data, change={"patch_sets": ["sm120"]})
+    assert done["benchmark"]["verdict"]["result"] == "inert"
+    assert "the patch alone does nothing" in done["benchmark"]["verdict"]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"runs": 2, "cold": 2}, "of 2 runs 2 cannot be cold"),
+        ({"shapes": [{**SHAPE, "requests": 3}]}, "32 at a time would never be reached"),
+        ({"shapes": []}, "has no 'benchmark'"),
+        ({"service": "sglang-other"}, "sglang-other is inactive"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_measured(case: Case, changes: dict[str, Any], words: str) -> None:
+    done = case.run(**changes)
+    assert done["failed"] and words in done["msg"] and case.serving.asked == []
