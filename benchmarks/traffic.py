@@ -1,7 +1,7 @@
 # Copyright (c) 2026 the llmfleet engineers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A real HAProxy in front of the demo fleet, and clients that ask through it at a steady rate."""
+"""A real HAProxy or SMG in front of the demo fleet, and clients that ask through it at a steady rate."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.watching import RIGHT
 from fleet import ask
 
 SECONDS = 180  # what a client waits at most
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # the fleet is on this machine
 _CONFIGURATION = """
 global
     stats socket {folder}/admin.sock mode 600 level admin
@@ -82,12 +83,12 @@ class HAProxy:
 
 
 @contextmanager
-def haproxy(port: int = 30080) -> Iterator[HAProxy]:
-    """Run HAProxy in front of every node of the inventory, on this machine alone."""
+def haproxy(port: int = 30080, nodes: Collection[str] = ()) -> Iterator[HAProxy]:
+    """Run HAProxy in front of every node of the inventory or these, on this machine alone."""
     program = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
     if program is None:
         raise SystemExit("this needs HAProxy: apt-get install haproxy")
-    hosts = ask.inventory()
+    hosts = {name: each for name, each in ask.inventory().items() if not nodes or name in nodes}
     servers = "\n".join(
         f"    server {name} {each['ansible_host']}:{each['sglang_port']}" for name, each in sorted(hosts.items())
     )
@@ -101,6 +102,76 @@ def haproxy(port: int = 30080) -> Iterator[HAProxy]:
                 yield HAProxy(folder, port, hosts)
             finally:
                 process.kill()
+
+
+@dataclass(frozen=True)
+class SMG:
+    """A running SMG (Shepherd Model Gateway). hosts: the variables of the fleet's nodes by name."""
+
+    folder: Path
+    port: int
+    hosts: dict[str, dict[str, Any]]
+
+    @property
+    def hooks(self) -> dict[str, Any]:
+        """The variables by which a rollout drains and undrains here."""
+        place = {
+            "host": "localhost",
+            "become": False,
+            "url": f"http://127.0.0.1:{self.port}",
+            "record": str(self.folder / "record.json"),
+            "seconds": 180,
+        }
+        return {"sglang_drain_tasks": "smg", "sglang_undrain_tasks": "smg", "sglang_smg": [place]}
+
+    def out(self) -> list[str]:
+        """The nodes that a rollout has taken out and not put back."""
+        record = self.folder / "record.json"
+        urls = json.loads(record.read_text())["out"] if record.exists() else {}
+        return sorted(name for name, each in self.hosts.items() if f"http://{each['ansible_host']}:30000" in urls)
+
+    def workers(self) -> dict[str, str]:
+        """Each worker's status by its address, as the gateway has it."""
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/workers")
+        request.add_header("Authorization", f"Bearer {_key(self.hosts)}")
+        with _DIRECT.open(request, timeout=20) as answer:
+            return {str(one["url"]): str(one["status"]) for one in json.load(answer)["workers"]}
+
+
+Balancer = Union[HAProxy, SMG]
+
+
+@contextmanager
+def smg(nodes: Collection[str], port: int = 30082) -> Iterator[SMG]:
+    """Run SMG in front of nodes of the inventory, on this machine alone, once it has found all of them ready."""
+    program = str(Path(sys.executable).with_name("smg"))
+    hosts = {name: each for name, each in ask.inventory().items() if name in nodes}
+    urls = [f"http://{each['ansible_host']}:{each['sglang_port']}" for _name, each in sorted(hosts.items())]
+    words = [program, "launch", "--host", "127.0.0.1", "--port", str(port), "--prometheus-port", str(port + 1)]
+    # It needs no key and lets the engine generate nothing, as /health does.
+    words += ["--policy", "round_robin", "--health-check-endpoint", "/ready", "--health-check-timeout-secs", "20"]
+    # Without the engines' key it does not find out what they are. It asks for the same itself.
+    words += ["--request-timeout-secs", str(SECONDS), "--api-key", _key(hosts), "--worker-urls", *urls]
+    with tempfile.TemporaryDirectory(prefix="llmfleet-smg-") as name:
+        log = Path(name, "log")
+        with open(log, "wb") as output, subprocess.Popen(words, stdout=output, stderr=subprocess.STDOUT) as process:
+            try:
+                one = SMG(Path(name), port, hosts)
+                deadline = time.monotonic() + 120
+                while not _all_ready(one, len(urls)):
+                    if time.monotonic() > deadline or process.poll() is not None:
+                        raise SystemExit(f"SMG does not find its workers:\n{log.read_text()[-4000:]}")
+                    time.sleep(0.5)
+                yield one
+            finally:
+                process.kill()
+
+
+def _all_ready(of: SMG, count: int) -> bool:
+    try:
+        return list(of.workers().values()) == ["ready"] * count
+    except (OSError, ValueError, KeyError):  # it does not listen yet
+        return False
 
 
 @dataclass(frozen=True)
@@ -135,9 +206,8 @@ class Clients:
         }
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.key}"}
         request = urllib.request.Request(f"{self.url}/v1/chat/completions", json.dumps(body).encode(), headers)
-        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # the fleet is on this machine
         try:
-            with direct.open(request, timeout=SECONDS) as answer:
+            with _DIRECT.open(request, timeout=SECONDS) as answer:
                 said = str(json.load(answer)["choices"][0]["message"]["content"])
             wrong = "" if RIGHT in said else f"answered {said!r}"
         except (OSError, ValueError, KeyError, IndexError) as error:
@@ -180,7 +250,11 @@ class Clients:
         return max((one.ended - one.sent for one in self.answers if not one.wrong), default=0.0)
 
 
-def clients(of: HAProxy, model: str, rate: float) -> Clients:
-    """Clients of the fleet behind a HAProxy."""
-    key = str(next(iter(of.hosts.values())).get("sglang_api_key", ""))
-    return Clients(f"http://127.0.0.1:{of.port}", model, key, rate)
+def clients(of: Balancer, model: str, rate: float) -> Clients:
+    """Clients of the fleet behind a load balancer."""
+    return Clients(f"http://127.0.0.1:{of.port}", model, _key(of.hosts), rate)
+
+
+def _key(hosts: dict[str, dict[str, Any]]) -> str:
+    """The key that all engines ask for."""
+    return str(next(iter(hosts.values())).get("sglang_api_key", ""))

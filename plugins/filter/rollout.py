@@ -10,15 +10,30 @@ from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import choices, recap, serial
+from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import choices, machines, recap, serial
 
 HostVars = Mapping[str, Mapping[str, Any]]
 _HOOKS = Path(__file__).resolve().parents[2] / "playbooks" / "tasks" / "load_balancers"
 
 
-def rollout_serial(groups: Iterable[str]) -> list[int | str]:
-    """Return the batch sizes that resolve.yml put into the name of a group."""
-    return serial.from_groups(groups)
+def rollout_turns(hosts: Sequence[str], hostvars: HostVars) -> dict[str, int]:
+    """Return each host's turn, from 1: hosts that are one machine have one after the other."""
+    return machines.turns(hosts, hostvars)
+
+
+def rollout_clashes(hosts: Sequence[str], hostvars: HostVars) -> list[str]:
+    """Return why instances of one machine cannot live there together, a sentence each."""
+    return machines.problems(hosts, hostvars)
+
+
+def rollout_hosts(groups: Mapping[str, Iterable[str]], pattern: str) -> str | list[str]:
+    """Return what a play's hosts has to be to go over the prepared hosts of a pattern, turn by turn."""
+    return machines.hosts(groups, pattern)
+
+
+def rollout_serial(groups: Mapping[str, Iterable[str]]) -> list[int | str]:
+    """Return the batch sizes that resolve.yml put into the name of a group, cut where a turn ends."""
+    return machines.batches(groups)
 
 
 def rollout_serial_group(sizes: Any) -> str:
@@ -39,9 +54,9 @@ def rollout_failures(hosts: Sequence[str], hostvars: HostVars, alive: Collection
     return recap.failures(hosts, hostvars, alive)
 
 
-def rollout_recap(hosts: Sequence[str], hostvars: HostVars, alive: Collection[str]) -> str:
-    """Return a line for each host."""
-    return recap.recap(hosts, hostvars, alive)
+def rollout_recap(hosts: Sequence[str], hostvars: HostVars, alive: Collection[str], report: str = "") -> str:
+    """Return a line for each host, and one that says where the report is."""
+    return recap.recap(hosts, hostvars, alive, report)
 
 
 def rollout_hook(value: str, verb: str) -> str:
@@ -55,6 +70,9 @@ class FilterModule:
     def filters(self) -> dict[str, Any]:
         """Map filter names to functions."""
         return {
+            "rollout_turns": rollout_turns,
+            "rollout_clashes": rollout_clashes,
+            "rollout_hosts": rollout_hosts,
             "rollout_serial": rollout_serial,
             "rollout_serial_group": rollout_serial_group,
             "rollout_goes_on": rollout_goes_on,

@@ -8,13 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._status.sharing import apart
 from ansible_collections.llmfleet.sglang.plugins.module_utils._status.table import table
 
 
 def _told(hosts: list[str], hostvars: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     """Return by host what instance_info told, registered as sglang_status; nothing where it could not be asked."""
     results = {host: hostvars[host].get("sglang_status") or {} for host in hosts}
-    return {host: result if "instances" in result else {} for host, result in results.items()}
+    told: dict[str, Mapping[str, Any]] = {
+        host: result if "instances" in result else {} for host, result in results.items()
+    }
+    return apart(told, hostvars)
 
 
 def status_table(hosts: list[str], hostvars: Mapping[str, Mapping[str, Any]]) -> str:

@@ -62,7 +62,7 @@ def duration(seconds: float) -> str:
 
 def parse(answer: str) -> tuple[dict[str, Any], float]:
     """Read what the host said: the file, and after it the host's own time. Raises ValueError."""
-    text, _, now = answer.strip().rpartition("\n")
+    text, _newline, now = answer.strip().rpartition("\n")
     content = json.loads(text)
     if not isinstance(content, dict):
         raise ValueError("the progress file holds no map")

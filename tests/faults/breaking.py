@@ -57,6 +57,11 @@ def _descendants(pid: int) -> list[int]:
     return found
 
 
+def _heed_ctrl_c() -> None:
+    """A background job of a shell starts with Ctrl-C ignored, and so would what it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Deployment:
     """A deployment under way, whose output is read as it comes, so that a test can act at a moment that it names."""
 
@@ -66,8 +71,9 @@ class Deployment:
         book: Path | str = DEPLOY,
         limit: str = NODE,
         within: list[str] | None = None,
+        inventory: Path = INVENTORY,
     ) -> None:
-        words = [*(within or []), BIN / "ansible-playbook", book, "-i", INVENTORY, f"--limit={limit}"]
+        words = [*(within or []), BIN / "ansible-playbook", book, "-i", inventory, f"--limit={limit}"]
         self._words = [str(word) for word in [*words, *(["-e", json.dumps(dict(variables))] if variables else [])]]
         # Connections of its own: those of an earlier run may lead to a node that has lost its power since.
         self._sockets = tempfile.mkdtemp(prefix="llmfleet-cp-")
@@ -79,6 +85,7 @@ class Deployment:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            preexec_fn=_heed_ctrl_c,
         )
         self._output = ""
         self._grown = threading.Condition()
@@ -112,6 +119,10 @@ class Deployment:
         self._reader.join(20)
         return Run(" ".join(self._words), self._process.returncode, self._output)
 
+    def interrupt(self) -> None:
+        """Press Ctrl-C on the controller."""
+        self._process.send_signal(signal.SIGINT)
+
     def kill(self) -> None:
         """Kill the controller's whole side with -9."""
         for pid in _descendants(self._process.pid):
@@ -126,10 +137,11 @@ def deploy(variables: Mapping[str, Any] | None = None, timeout: float = 400) -> 
 
 
 def refused(run: Run) -> str:
-    """The last message of a deployment that had to fail."""
+    """The message of a deployment that had to fail: the last one, or the one before that it points to."""
     assert run.rc != 0, run.output
-    assert "Traceback (most recent call last)" not in run.errors[-1], run.output
-    return run.errors[-1]
+    told = [message for message in run.errors if "not prepared, for the reason above." not in message][-1]
+    assert "Traceback (most recent call last)" not in told, run.output
+    return told
 
 
 def converges(host: Host, variables: Mapping[str, Any] | None = None) -> Serving:

@@ -33,6 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Remember what passes, and share one SSH connection."""
+    config.addinivalue_line("markers", "faults(n): how many faults the test tries, where it is not one")
     share_connections(config)
     config.pluginmanager.register(Passed(config), "llmfleet-passed")
 

@@ -20,6 +20,12 @@ def _git(*words: str) -> str:
     ).stdout.strip()
 
 
+def faults_of(item: pytest.Item) -> int:
+    """How many faults a test tries: one, or what its mark `faults` says."""
+    mark = item.get_closest_marker("faults")
+    return int(mark.args[0]) if mark else 1
+
+
 class Passed:
     """Remembers each test that passed with its seconds; with --resume those are left out.
 
@@ -34,6 +40,7 @@ class Passed:
         self._seconds: dict[str, float] = {}
         self._failed: set[str] = set()
         self._wanted: list[str] = []
+        self._faults: dict[str, int] = {}
         self._now: dict[str, float] = {}
         self._before = self._earlier()
 
@@ -44,6 +51,7 @@ class Passed:
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Leave out what has passed."""
         self._wanted = [item.nodeid for item in items]
+        self._faults = {item.nodeid: faults_of(item) for item in items}
         done = [item for item in items if item.nodeid in self._before]
         if done:
             config.hook.pytest_deselected(items=done)
@@ -74,3 +82,5 @@ class Passed:
             f"faults at commit {self._commit}{tree}: {len(passed)} of {len(self._wanted)} passed"
             f" ({len(passed) - len(self._now)} of them in earlier runs), {sum(passed.values()):.0f} s in all"
         )
+        tried = sum(self._faults[name] for name in {*passed, *self._failed} & set(self._faults))
+        terminalreporter.write_line(f"faults: {tried} tried, {sum(self._faults[name] for name in passed)} survived")

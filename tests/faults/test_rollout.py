@@ -5,28 +5,37 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-import shutil
 import subprocess
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import testinfra
 from testinfra.host import Host
 
-from benchmarks.traffic import HAProxy, clients, haproxy
+from benchmarks.traffic import HAProxy, clients
 from fleet.__main__ import node_named
-from tests.faults.breaking import RECORD, Deployment, another, answers, fleet
+from tests.faults.breaking import another, answers, fleet
+from tests.faults.rolling import (
+    NODES,
+    balancer,
+    converges,
+    hosts,
+    link,
+    needs_haproxy,
+    nothing_left,
+    power_comes_back,
+    rolled_out,
+    rollout,
+    served,
+    states,
+    under_way,
+    version,
+    versions,
+)
 from tests.faults.test_answers import Repository, shuffled
-from tests.fleet.control import INVENTORY, Run
-from tests.fleet.hosts import SERVED_MODEL, main_pid, name, root, serving, wait
+from tests.fleet.hosts import SERVED_MODEL, main_pid, wait
 from tests.fleet.reporting import end_connections
 
-NODES = ["node1", "node2", "node3"]
-ALL = ",".join(NODES)
-SERIAL = [1, "100%"]
 # As a rollout goes through them; each is where the controller is killed once.
 BOUNDARIES = [
     "TASK [Look at the host]",
@@ -38,107 +47,12 @@ BOUNDARIES = [
     "TASK [Prove that it answers rightly]",
     "TASK [Put the host back into the load balancer]",
 ]
-_STATES = re.compile(r"^\s+(node\d)  ([a-z ]+?)  +\S", re.MULTILINE)
-__all__ = ["shuffled"]  # pytest finds the fixture by its name
+__all__ = ["balancer", "hosts", "served", "shuffled"]  # pytest finds the fixtures by their names
 
-pytestmark = pytest.mark.skipif(
-    not (shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")), reason="haproxy is not installed"
-)
+pytestmark = needs_haproxy
 
 
-@pytest.fixture(scope="module")
-def balancer() -> Iterator[HAProxy]:
-    """HAProxy in front of the three nodes."""
-    with haproxy(port=30081) as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def hosts() -> list[Host]:
-    """The three nodes."""
-    return [testinfra.get_host(f"ansible://{node}", ansible_inventory=str(INVENTORY)) for node in NODES]
-
-
-@pytest.fixture
-def served(hosts: list[Host], balancer: HAProxy) -> dict[str, str]:
-    """All three serve, deployed and concluded, by a rollout if need be; by node, the version that it serves."""
-    for node in NODES:
-        power_comes_back(node)
-    with contextlib.suppress(AssertionError):
-        nothing_left(hosts, balancer)
-        if not any('"cutover"' in root(host, f"grep phase {RECORD}/snapshot.json") for host in hosts):
-            return versions(hosts)
-    rolled_out(balancer, {}).must_pass()
-    return versions(hosts)
-
-
-def rollout(balancer: HAProxy, variables: dict[str, Any], within: list[str] | None = None) -> Deployment:
-    """A rollout under way."""
-    return Deployment({"sglang_serial": SERIAL, **balancer.hooks, **variables}, limit=ALL, within=within)
-
-
-@contextlib.contextmanager
-def under_way(balancer: HAProxy, variables: dict[str, Any]) -> Iterator[Deployment]:
-    """A rollout that does not outlive the test."""
-    one = rollout(balancer, variables)
-    try:
-        yield one
-    finally:
-        if one.runs():
-            one.kill()
-
-
-def rolled_out(balancer: HAProxy, variables: dict[str, Any]) -> Run:
-    """A rollout to its end."""
-    return rollout(balancer, variables).end(timeout=580)
-
-
-def states(run: Run) -> dict[str, str]:
-    """Each node's state in the recap."""
-    return dict(_STATES.findall(run.output.rpartition("TASK [Say what serves]")[2]))
-
-
-def version(host: Host) -> str:
-    """Which of the tests' deployments a node serves; "" when it is the inventory's own. It answers rightly."""
-    pid = serving(host).pid
-    found = root(host, f"tr '\\0' '\\n' < /proc/{pid}/environ | grep ^LLMFLEET_TEST= || true")
-    return found.strip().partition("=")[2]
-
-
-def versions(hosts: list[Host]) -> dict[str, str]:
-    """By node, what it serves."""
-    return {name(host): version(host) for host in hosts}
-
-
-def nothing_left(hosts: list[Host], balancer: HAProxy) -> None:
-    """Nothing is out of the load balancer, and no lock is held."""
-    assert balancer.out() == []
-    for host in hosts:
-        left = root(host, "ls /var/lib/llmfleet/drained.json /var/lib/llmfleet/lock.json 2>/dev/null || true")
-        assert left == "", f"{name(host)}: {left}"
-
-
-def converges(hosts: list[Host], balancer: HAProxy, wanted: dict[str, Any]) -> None:
-    """A plain rerun brings all three to what is wanted, and the run after changes nothing."""
-    rolled_out(balancer, wanted).must_pass()
-    now = versions(hosts)
-    assert set(now.values()) == {wanted["sglang_environment"]["LLMFLEET_TEST"]}, now
-    nothing_left(hosts, balancer)
-    again = rolled_out(balancer, wanted).must_pass()
-    assert set(states(again).values()) == {"unchanged"} and set(again.changed.values()) <= {0}, again.output
-
-
-def power_comes_back(node: str) -> None:
-    """Boot a node, if it is off. Its boot ends when its engine answers, which a busy machine takes minutes for."""
-    with contextlib.suppress(AssertionError):
-        fleet("power", node, "on")
-
-
-def link(node: str, state: str) -> None:
-    """Cut a node's network, or give it back."""
-    subprocess.run(["ip", "link", "set", node_named(node).veth, state], check=True, timeout=20)
-
-
+@pytest.mark.faults(8)
 def test_a_controller_that_is_killed_at_each_step(hosts: list[Host], balancer: HAProxy, served: dict[str, str]) -> None:
     wanted: dict[str, Any] = another()
     asking = clients(balancer, SERVED_MODEL, rate=0.5)
@@ -156,6 +70,7 @@ def test_a_controller_that_is_killed_at_each_step(hosts: list[Host], balancer: H
     assert [one.wrong for one in asking.lost] == []
 
 
+@pytest.mark.faults(2)
 def test_a_network_that_is_cut_in_a_batch_and_a_power_cut_after_one(
     hosts: list[Host], balancer: HAProxy, served: dict[str, str], pytestconfig: pytest.Config
 ) -> None:
@@ -212,6 +127,7 @@ def test_a_canary_that_answers_wrongly_loses_no_request(
     assert [one.wrong for one in asking.lost] == []
 
 
+@pytest.mark.faults(3)
 def test_another_controller_in_the_middle_and_an_owner_that_is_dead(
     hosts: list[Host], balancer: HAProxy, served: dict[str, str]
 ) -> None:

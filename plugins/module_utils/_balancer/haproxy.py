@@ -52,7 +52,7 @@ def asker(where: str) -> Ask:
         unix = where.startswith("/")
         address: str | tuple[str, int] = where
         if not unix:
-            name, _, port = where.rpartition(":")
+            name, _colon, port = where.rpartition(":")
             address = (name.strip("[]"), int(port) if port.isdigit() else 0)
         try:
             family = socket.AF_UNIX if unix else socket.AF_INET6 if ":" in address[0] else socket.AF_INET

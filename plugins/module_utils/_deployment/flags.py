@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
+
+from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd.quote import unfit
 
 # Flags that the collection sets itself; an operator has a variable for each.
 _OWN_FLAGS = {
@@ -34,6 +37,8 @@ _SPELLINGS = {
     "enable-hicache": "enable-hierarchical-cache",
     "speculative-draft-model": "speculative-draft-model-path",
 }
+# Between which numbers, both left out, a flag's value has to be on every card; None: no end.
+_BETWEEN: dict[str, tuple[float, float | None]] = {"mem-fraction-static": (0, 1), "context-length": (0, None)}
 _FLAG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -58,8 +63,33 @@ def argument_problems(where: str, arguments: dict[Any, Any]) -> list[str]:
             problems.append(f"{where} sets '{given}', a secret that everybody on the host could read in argv.")
         elif flag in seen:
             problems.append(f"{where} sets '{seen[flag]}' and '{given}', which are one flag: keep one of them.")
+        problems += _value_problems(where, str(given), flag, arguments[given])
         seen.setdefault(flag, given)
     return problems
+
+
+def _value_problems(where: str, given: str, flag: str, value: Any) -> list[str]:
+    """Return what no engine takes of a flag's value."""
+    held = _unit_problems(where, given, value)
+    if held or value is None or flag not in _BETWEEN:
+        return held
+    low, high = _BETWEEN[flag]
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return []  # the built engine's own parser says more of it
+    if number > low and (high is None or number < high):
+        return []
+    what = f"greater than {low}" + ("" if high is None else f" and less than {high}")
+    return [f"{where} sets '{given}' to {value!r}, and it has to be {what}."]
+
+
+def _unit_problems(where: str, name: str, value: Any) -> list[str]:
+    """Name the value that holds what no unit can; it may be a secret and is not quoted."""
+    words = value if isinstance(value, list) else [value]
+    texts = [word if isinstance(word, str) else json.dumps(word, ensure_ascii=False, default=str) for word in words]
+    found = unfit("".join(texts))
+    return [f"{where} sets {name} to a value with the character {found}, which a unit cannot hold."] if found else []
 
 
 def environment_problems(where: str, environment: dict[Any, Any]) -> list[str]:
@@ -70,4 +100,6 @@ def environment_problems(where: str, environment: dict[Any, Any]) -> list[str]:
             problems.append(f"{where} sets {name!r}, which is no name of an environment variable.")
         elif isinstance(value, (dict, list, bool)):
             problems.append(f"{where} sets {name} to {value!r}: give it as text, in quotes.")
+        else:
+            problems += _unit_problems(where, str(name), value)
     return problems

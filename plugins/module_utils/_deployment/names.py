@@ -28,6 +28,10 @@ _OTHERS = (
     "sglang_status_to",
     "sglang_preflight_to",
     "sglang_smg_api_key",
+    "sglang_benchmark_measure",
+    "sglang_benchmark_to",
+    "sglang_trial",
+    "sglang_without_trial",
 )
 KNOWN = (*(f"sglang_{name}" for name in OPTIONS), *choices.NAMES, *_OTHERS)
 # Facts and variables of our own roles that are near one of the above.
@@ -37,6 +41,7 @@ OURS = frozenset(
         "sglang_checkpoint_driver_file",
         "sglang_preflight",
         "sglang_refused",
+        "sglang_reported",
         "sglang_rollback",
         "sglang_rollback_stop",
     )

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._verdict.compare import ADVISED_RUNS
+
 PIN = re.compile(r"[0-9a-f]{40}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _USER = re.compile(r"(?!root$)[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -129,6 +131,10 @@ OPTIONS: dict[str, Option] = {
     "drain_seconds": Option(int, 30, least=0, most=_SECONDS),
     "kill_leftovers": Option(bool, False),
     "hang_seconds": Option(int, 300, least=0, most=_SECONDS),
+    # how it is measured; no shapes: the profile's. The first run is cold, and a verdict takes three more.
+    "benchmark_shapes": Option(list, [], elements=dict),
+    "benchmark_runs": Option(int, 1 + ADVISED_RUNS, least=4, most=100),
+    "benchmark_timeout": Option(int, 3600, least=10, most=_SECONDS),
 }
 
 

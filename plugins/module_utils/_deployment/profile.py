@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import shapes
 from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.config import EXPECTED
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment import flags, versions
 
@@ -41,6 +42,11 @@ def problems(profile: dict[str, Any]) -> list[str]:
     smoke = profile.get("smoke")
     if not isinstance(smoke, list) or not smoke or not all(map(_prompt, smoke)):
         found.append(f"{where} has no 'smoke' prompts, each with 'messages' and 'expect'.")
+    benchmark = profile.get("benchmark", {})
+    if isinstance(benchmark, dict) and set(benchmark) <= {"shapes"}:
+        found += shapes.problems(f"{where}, benchmark.shapes,", benchmark.get("shapes", []))
+    else:
+        found.append(f"{where} has a 'benchmark' that is no map with a list 'shapes'.")
     return found
 
 

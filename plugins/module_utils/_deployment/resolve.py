@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import shapes
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment import flags, versions
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.options import PIN, read
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.profile import (
@@ -54,6 +55,7 @@ def resolve(
         problems += flags.environment_problems(f"sglang_{option}", values[option])
     problems += gpu_problems("sglang_gpus", values["gpus"]) + _visible_problems(values)
     problems += expects_problems("sglang_checkpoint_expects", values["checkpoint_expects"])
+    problems += shapes.problems("sglang_benchmark_shapes", values["benchmark_shapes"])
     if profile is not None:
         problems += [] if variables.get("sglang_checkpoint_revision") else _revision_problems(values)
         problems += profile_problems(profile) or misfits(profile, version, values["checkpoint_bytes"])
@@ -181,6 +183,11 @@ def _assemble(values: dict[str, Any], profile: dict[str, Any], sets: list[dict[s
             # An engine without a parser gives tool calls as text.
             "tool_call": profile.get("tool_call") if "tool-call-parser" in arguments else None,
             "hang_seconds": values["hang_seconds"],
+        },
+        "benchmark": {
+            "shapes": values["benchmark_shapes"] or (profile.get("benchmark") or {}).get("shapes", []),
+            "runs": values["benchmark_runs"],
+            "timeout_seconds": values["benchmark_timeout"],
         },
         "stop": {
             "timeout_seconds": values["stop_timeout"],

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._report import files
 from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import serial
 
 NAMES = (
@@ -21,7 +22,12 @@ NAMES = (
     "sglang_lock_broken",
     "sglang_haproxy",
     "sglang_smg",
+    "sglang_report_to",
+    "sglang_benchmark",
+    "sglang_trial_baseline",
+    "sglang_trial_same",
 )
+MEASURED = ("none", "canary", "all")
 PEERS = ("keep", "back")
 # Load balancers that the collection has task files for: the variable that says where they are, and what it needs.
 SHIPPED = {"haproxy": ("sglang_haproxy", ("host",)), "smg": ("sglang_smg", ("host", "url"))}
@@ -46,6 +52,25 @@ def problems(variables: Mapping[str, Any]) -> list[str]:
             f"sglang_batch_peers has to be keep (healthy hosts of a batch in which another fails keep the new version) "
             f"or back (they go back too), not {given['sglang_batch_peers']!r}."
         )
+    if given.get("sglang_benchmark", "none") not in MEASURED:
+        found.append(
+            "sglang_benchmark has to be canary (the first host of a rollout is measured, and goes back if it is "
+            f"slower), all or none, not {given['sglang_benchmark']!r}."
+        )
+    if given.get("sglang_trial_baseline", "measured") not in ("measured", "recorded"):
+        found.append(
+            f"sglang_trial_baseline has to be measured (before the change) or recorded (the last one of what serves), "
+            f"not {given['sglang_trial_baseline']!r}."
+        )
+    if given.get("sglang_trial_same", "back") not in ("back", "keep"):
+        found.append(
+            f"sglang_trial_same has to be back or keep (what a host does with a change that changed nothing), "
+            f"not {given['sglang_trial_same']!r}."
+        )
+    place = given.get("sglang_report_to", "")
+    if not isinstance(place, str) or (place and files.hindrance(files.folder(place, Path.cwd()), ())):
+        wrong = files.hindrance(files.folder(str(place), Path.cwd()), ()) or f"it is {place!r}"
+        found.append(f"sglang_report_to has to be a folder on the controller for reports: {wrong}.")
     broken = given.get("sglang_lock_broken", "")
     if broken and not _RUN.fullmatch(str(broken)):
         found.append(f"sglang_lock_broken has to be the run that the refusal names, 12 hex digits, not {broken!r}.")

@@ -4,9 +4,10 @@
 """What became of each host in a rollout, and whether it goes on. Private to the collection.
 
 Read from facts of each host: sglang_prepared (done, message), set when its preparation ended; sglang_verdict
-(serves, changed, checked, model, address; or restored, message; or drained, or kept), which is "does not serve" from
-the moment when its cut-over begins; sglang_left_out, whether it is marked as drained by us at the end. A host that is
-lost says nothing more, so what was set last is what is believed.
+(serves, changed, checked, model, address; or restored, message; or drained, or kept; or, where going back, a stop or
+a start was asked for, asked, done, changed, checked, message), which is "does not serve" from the moment when its
+cut-over begins; sglang_left_out, whether it is marked as drained by us at the end. A host that is lost says nothing
+more, so what was set last is what is believed.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._report import timeline
+from ansible_collections.llmfleet.sglang.plugins.module_utils._trial import gate
+
 Vars = Mapping[str, Any]
-_LEFT_OUT = "It is out of the load balancer still: the next deployment that it serves after puts it back."
+_LEFT_OUT = "It is out of the load balancer still: the next deployment or start that it serves after puts it back."
 
 
 @dataclass(frozen=True)
@@ -33,11 +37,12 @@ def fate(host: str, variables: Vars, alive: bool) -> Fate:
     """Conclude from a host's facts. alive: whether Ansible still reaches it."""
     found = _fate(host, variables, alive)
     left_out = variables.get("sglang_left_out") or {}
-    if found.state == "drained" or not (left_out.get("stat") or {}).get("exists"):
-        return found
+    more = [] if found.state == "stopped" else [timeline.down_words(variables.get("sglang_noted") or {})]
+    if found.state != "drained" and (left_out.get("stat") or {}).get("exists"):
+        more.append(_LEFT_OUT)
     # A message may go on over many lines, of which the recap shows the first.
     first, *rest = found.message.split("\n")
-    return replace(found, message="\n".join([f"{first} {_LEFT_OUT}", *rest]))
+    return replace(found, message="\n".join([" ".join(filter(None, [first, *more])), *rest]))
 
 
 def _fate(host: str, variables: Vars, alive: bool) -> Fate:
@@ -55,18 +60,37 @@ def _cut_over(host: str, verdict: Vars, alive: bool) -> Fate:
     if verdict.get("drained"):
         message = f"It serves, and gets no requests, for it could not be undrained: {verdict['drained']}"
         return Fate(host, "drained", message, True)
+    if verdict.get("asked"):
+        return _asked(host, verdict, alive)
     if verdict.get("serves"):
         return _serving(host, verdict)
     message = str(verdict.get("message", ""))
     if verdict.get("restored"):
         return Fate(host, "went back", message, True)
     if "restored" not in verdict and not alive:
-        message = (
-            "It was lost while it was cut over, and what serves there is not known. When it is back: status.yml says "
-            "what serves, and the next deployment goes on from there."
-        )
-        return Fate(host, "lost", message, True)
+        return _lost(host)
     return Fate(host, "broken", message, True)
+
+
+def _asked(host: str, verdict: Vars, alive: bool) -> Fate:
+    """What rollback.yml, stop.yml and start.yml were asked for; asked: its word when it is done."""
+    message = str(verdict.get("message", ""))
+    if verdict.get("done"):
+        done = "to change" if verdict.get("checked") else str(verdict["asked"])
+        return Fate(host, done if verdict.get("changed") else "unchanged", message, False)
+    if verdict.get("restored"):
+        return Fate(host, "untouched", message, True)
+    if not alive:
+        return _lost(host)
+    return Fate(host, "broken" if verdict["asked"] == "went back" else f"not {verdict['asked']}", message, True)
+
+
+def _lost(host: str) -> Fate:
+    message = (
+        "It was lost while it was cut over, and what serves there is not known. When it is back: status.yml says "
+        "what serves, and the next deployment goes on from there."
+    )
+    return Fate(host, "lost", message, True)
 
 
 def _serving(host: str, verdict: Vars) -> Fate:
@@ -108,13 +132,17 @@ def failures(hosts: Sequence[str], hostvars: Mapping[str, Vars], alive: Collecti
     ]
 
 
-def recap(hosts: Sequence[str], hostvars: Mapping[str, Vars], alive: Collection[str]) -> str:
-    """Return a line for each host: its name, its state, and in a sentence what that means."""
+def recap(hosts: Sequence[str], hostvars: Mapping[str, Vars], alive: Collection[str], report: str = "") -> str:
+    """Return a line for each host: its name, its state, and in a sentence what that means.
+
+    report: where the report of the run is, in words, for a line of its own.
+    """
     found = fates(hosts, hostvars, alive)
     width = max((len(one.host) for one in found), default=0)
     wide = max((len(one.state) for one in found), default=0)
     lines = [f"{one.host:{width}}  {one.state:{wide}}  {_first_line(one.message)}".rstrip() for one in found]
-    return "\n".join(lines)
+    lines += gate.overridden([one.host for one in found], hostvars)
+    return "\n".join([*lines, *([report] if report else [])])
 
 
 def _first_line(message: str) -> str:

@@ -12,16 +12,17 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import lo
 
 
 def under_way(state: Path, now: float) -> dict[str, Any]:
-    """Return the lock, None when there is none, and whether the host is marked as drained. now: by the host's clock.
+    """Return the lock, None when there is none, and whether an instance is marked as drained. now: by the host's clock.
 
     Of the lock: owner, reason, run, for how many seconds it has been held and still holds (negative: expired), and a
     sentence; of one that cannot be read the sentence alone.
     """
+    drained = any(state.glob("*/drained.json"))
     try:
         found = lock.read(state / "lock.json")
     except (OSError, lock.LockError) as error:
-        return {"lock": {"text": f"{error}."}, "drained": (state / "drained.json").exists()}
-    return {"lock": _told(found, now) if found else None, "drained": (state / "drained.json").exists()}
+        return {"lock": {"text": f"{error}."}, "drained": drained}
+    return {"lock": _told(found, now) if found else None, "drained": drained}
 
 
 def _told(found: lock.Lock, now: float) -> dict[str, Any]:

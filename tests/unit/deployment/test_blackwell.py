@@ -237,7 +237,7 @@ def test_a_crash_loop_ends(fleet: dict[str, Rendered]) -> None:
     assert timeout == 1715  # 600 s, and 223 GB at 200 MB/s
     burst = int(unit.value("StartLimitBurst", "Unit"))
     interval = int(unit.value("StartLimitIntervalSec", "Unit"))
-    assert interval > burst * (timeout + int(unit.value("RestartSec")))
+    assert interval > burst * (timeout + int(unit.value("TimeoutStopSec")) + int(unit.value("RestartSec")))
     # In [Service], where older systemd had them, they would count for nothing.
     assert not [key for section, key, _value in reader.entries(unit.unit) if section != "Unit" and "StartLimit" in key]
 

@@ -65,7 +65,7 @@ def test_the_parts_of_a_deployment() -> None:
         "stop": {"timeout_seconds": 300, "drain_seconds": 30, "kill_leftovers": False},
     }
     assert {key: found[key] for key in expected} == expected
-    assert set(found) - set(expected) == {"build", "patch_sets", "launch", "verify"}
+    assert set(found) - set(expected) == {"build", "patch_sets", "launch", "verify", "benchmark"}
     assert (found["build"]["commit"], found["build"]["version"]) == (COMMIT, "0.5.23")
     # Not the link, which the next deployment moves before it has proven anything.
     weights = f"/srv/models/.checkpoints/nvidia--Qwen3.5-397B-A17B-NVFP4/{REVISION}"

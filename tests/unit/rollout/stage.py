@@ -1,7 +1,7 @@
 # Copyright (c) 2026 the llmfleet engineers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A fleet of local connections on which the real deploy.yml runs with stand-ins for its roles.
+"""A fleet of local connections on which the real playbooks run with stand-ins for their roles, and for systemctl.
 
 The stand-ins say what they do, and fail or get lost where a host's variables tell them to: `fails_in` and `lost_in`
 name a step. What is tested is Ansible's own behaviour in our plays: who is touched, who goes back, when it ends.
@@ -93,6 +93,18 @@ ROLES: dict[str, dict[str, list[dict[str, Any]]]] = {
         "record": _step("record"),
     },
     "sglang_verify": {"main": _step("verify")},
+    "sglang_benchmark": {"main": _step("measure")},
+    "sglang_stop": {
+        "main": [
+            *_step("stop"),
+            {
+                "name": "Stop",
+                "ansible.builtin.debug": {"msg": "stopped"},
+                "changed_when": "not (already | default(false))",
+                "register": "sglang_stop_result",
+            },
+        ],
+    },
     "sglang_rollback": {
         "main": [
             {
@@ -111,6 +123,21 @@ ROLES: dict[str, dict[str, list[dict[str, Any]]]] = {
         ],
     },
 }
+
+
+# What of systemctl the playbooks ask; a file `active` beside it holds what runs, on all hosts alike.
+_SYSTEMCTL = """#!/bin/sh
+active="$(dirname "$0")/active"
+for name; do :; done
+name="${name%.service}"
+runs=inactive; grep -qx "$name" "$active" 2>/dev/null && runs=active
+case "$1" in
+    show) echo "Id=$name.service"; echo LoadState=loaded; echo "ActiveState=$runs"; echo UnitFileState=enabled ;;
+    is-enabled) echo enabled ;;
+    start) echo "$name" >> "$active" ;;
+    is-active) [ "$2" = --quiet ] || echo "$runs"; [ "$runs" = active ] ;;
+esac
+"""
 
 
 def _heed_ctrl_c() -> None:
@@ -163,12 +190,21 @@ class Stage:
         self.hooks: dict[str, Any] = {name: str(folder / f"{name}.yml") for name in HOOKS}
         for name, steps in HOOKS.items():
             Path(self.hooks[name]).write_text(yaml.safe_dump(steps, sort_keys=False))
+        (folder / "bin").mkdir()
+        (folder / "bin" / "systemctl").write_text(_SYSTEMCTL)
+        (folder / "bin" / "systemctl").chmod(0o755)
         (folder / "inventory").mkdir()
         (folder / "inventory" / "group_vars").symlink_to(ROOT / "inventories" / "demo" / "group_vars")
         (folder / "inventory" / "cpu-overrides.txt").symlink_to(ROOT / "inventories" / "demo" / "cpu-overrides.txt")
 
-    def command(self, host_variables: dict[str, dict[str, Any]], **variables: Any) -> list[str]:
-        """The command that deploys, with these variables of hosts and these of the inventory."""
+    def runs(self, *services: str) -> None:
+        """Let systemctl say that these run."""
+        (self.folder / "bin" / "active").write_text("".join(f"{one}\n" for one in services))
+
+    def command(
+        self, host_variables: dict[str, dict[str, Any]], book: str = "deploy_qwen", **variables: Any
+    ) -> list[str]:
+        """The command that runs a playbook, with these variables of hosts and these of the inventory."""
         common = {
             "ansible_connection": "local",
             "ansible_become": False,
@@ -185,8 +221,8 @@ class Stage:
             for number, host in enumerate(self.hosts, 1)
         }
         (self.folder / "inventory" / "hosts.yml").write_text(yaml.safe_dump({"sglang": {"hosts": hosts}}))
-        words = [str(Path(sys.executable).with_name("ansible-playbook")), "llmfleet.sglang.deploy_qwen"]
-        return [*words, "-i", str(self.folder / "inventory")]
+        words = [str(Path(sys.executable).with_name("ansible-playbook")), f"llmfleet.sglang.{book}"]
+        return [*words, "-i", str(self.folder / "inventory"), "-e", "sglang_profile=qwen3_5_397b_nvfp4"]
 
     @property
     def environment(self) -> dict[str, str]:
@@ -197,6 +233,7 @@ class Stage:
             "ANSIBLE_CALLBACK_RESULT_FORMAT": "yaml",
             "ANSIBLE_FORKS": "12",
             "ANSIBLE_SSH_RETRIES": "0",
+            "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
         }
         return {**os.environ, **own}
 
@@ -204,8 +241,19 @@ class Stage:
         self, host_variables: dict[str, dict[str, Any]] | None = None, *, check: bool = False, **variables: Any
     ) -> Rollout:
         """Deploy to the end."""
+        return self.play("deploy_qwen", host_variables, check=check, **variables)
+
+    def play(
+        self,
+        book: str,
+        host_variables: dict[str, dict[str, Any]] | None = None,
+        *,
+        check: bool = False,
+        **variables: Any,
+    ) -> Rollout:
+        """Run a playbook to its end."""
         done = subprocess.run(
-            [*self.command(host_variables or {}, **variables), *(["--check"] if check else [])],
+            [*self.command(host_variables or {}, book, **variables), *(["--check"] if check else [])],
             cwd=self.folder,
             env=self.environment,
             stdout=subprocess.PIPE,
@@ -242,7 +290,7 @@ class Stage:
 
     def drained(self) -> list[str]:
         """The hosts that are marked as drained by us."""
-        return [host for host in self.hosts if (self.folder / "state" / host / "drained.json").exists()]
+        return [host for host in self.hosts if any((self.folder / "state" / host).glob("*/drained.json"))]
 
     def locked(self) -> list[str]:
         """The hosts on which somebody holds the lock."""

@@ -35,6 +35,8 @@ def both(value: Any) -> dict[str, Any]:
         (HAPROXY, "sglang_haproxy has to be a list of where the load balancers are, each a map with host."),
         ({**HAPROXY, "sglang_haproxy": [{"socket": "/x"}]}, "sglang_haproxy has to be a list"),
         ({**both("smg"), "sglang_smg": [{"host": "lb1"}]}, "each a map with host and url"),
+        ({"sglang_report_to": 3}, "sglang_report_to has to be a folder on the controller for reports: it is 3"),
+        ({"sglang_report_to": f"{__file__}/x"}, "is no folder"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(given: dict[str, Any], words: str) -> None:
@@ -52,6 +54,7 @@ def test_what_is_wrong_is_said_in_one_sentence(given: dict[str, Any], words: str
         {"sglang_lock_broken": "0123456789ab"},
         both(__file__),
         {**HAPROXY, "sglang_haproxy": [{"host": "lb1"}]},
+        {"sglang_report_to": "reports"},
         {**both("smg"), "sglang_smg": [{"host": "lb1", "url": "http://lb1:30000"}]},
     ],
 )

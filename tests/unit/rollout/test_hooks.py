@@ -50,6 +50,14 @@ def test_a_host_that_goes_back_is_undrained_when_the_old_service_answers_again(s
     assert stage.drained() == []
 
 
+def test_where_one_of_a_batch_goes_back_its_peers_are_undrained_too(stage: Stage) -> None:
+    run = stage.deploy({"h02": {"fails_in": "start"}}, sglang_serial=[3], **stage.hooks)
+    assert run.rc == 2
+    assert order(run, "h01") == order(run, "h03") == ["drain", "start", "record", "undrain"]
+    assert order(run, "h02") == ["drain", "start", "rollback", "undrain"]
+    assert stage.drained() == [] and stage.locked() == []
+
+
 def test_a_host_on_which_nothing_serves_stays_drained_until_a_rerun_has_mended_it(stage: Stage) -> None:
     run = stage.deploy({"h01": {"fails_in": "verify", "stuck": True}}, sglang_serial=[1], **stage.hooks)
     assert run.rc == 2

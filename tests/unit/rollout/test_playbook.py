@@ -39,6 +39,7 @@ def test_a_failing_canary_goes_back_and_ends_the_rollout(stage: Stage) -> None:
     assert run.came_to("start") == CANARY and run.came_to("rollback") == CANARY
     assert run.states == {"h01": "went back", **dict.fromkeys(HOSTS[1:], "untouched")}
     assert "h01: went back: The verify failed." in run.output
+    assert "run the same command again" in run.output
     assert stage.locked() == []
 
 

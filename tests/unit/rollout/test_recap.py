@@ -13,6 +13,7 @@ from ansible_collections.llmfleet.sglang.plugins.filter.rollout import rollout_s
 from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import recap
 
 SERVES = {"serves": True, "changed": True, "checked": False, "model": "qwen", "address": "10.0.0.1:30000"}
+BACK = {"asked": "went back", "done": False, "message": "m"}
 READY = {"done": True, "message": ""}
 
 
@@ -34,6 +35,13 @@ READY = {"done": True, "message": ""}
         ({"sglang_verdict": {"serves": False, "restored": True, "message": "m"}}, True, "went back", True),
         ({"sglang_verdict": {"serves": False, "restored": False, "message": "m"}}, True, "broken", True),
         ({"sglang_verdict": {**SERVES, "drained": "no answer"}}, True, "drained", True),
+        ({"sglang_verdict": {**BACK, "done": True, "changed": True}}, True, "went back", False),
+        ({"sglang_verdict": {**BACK, "done": True, "changed": False}}, True, "unchanged", False),
+        ({"sglang_verdict": {**BACK, "done": True, "changed": True, "checked": True}}, True, "to change", False),
+        ({"sglang_verdict": BACK}, True, "broken", True),
+        ({"sglang_verdict": BACK}, False, "lost", True),
+        ({"sglang_verdict": {**BACK, "restored": True}}, True, "untouched", True),
+        ({"sglang_verdict": {**BACK, "asked": "stopped"}}, True, "not stopped", True),
     ],
 )
 def test_a_hosts_fate(facts: dict[str, Any], alive: bool, state: str, failed: bool) -> None:
@@ -83,19 +91,39 @@ def test_why_a_host_was_not_prepared_is_not_said_twice() -> None:
 def test_the_sizes_of_batches_survive_the_name_of_a_group(sizes: list[Any]) -> None:
     name = rollout_serial_group(sizes)
     assert name.isidentifier()  # other names make Ansible warn
-    assert rollout_serial(["all", name, "sglang"]) == sizes
+    assert rollout_serial({"all": ["h"], name: ["h"], "sglang": ["h"]}) == sizes
 
 
 def test_without_a_group_there_are_the_usual_batches() -> None:
-    assert rollout_serial(["all", "sglang"]) == [1, "10%", "100%"]
+    assert rollout_serial({"all": ["h"], "sglang": ["h"]}) == [1, "10%", "100%"]
 
 
 @pytest.mark.parametrize("given", [1, "2", "30%"])
 def test_one_size_is_a_list_of_one(given: Any) -> None:
-    assert len(rollout_serial([rollout_serial_group(given)])) == 1
+    assert len(rollout_serial({rollout_serial_group(given): ["h"]})) == 1
 
 
 @pytest.mark.parametrize("given", [0, "0", "ten", "-1", True, [], [1, None], "10 %", {"a": 1}])
 def test_what_is_no_size_is_refused(given: Any) -> None:
     with pytest.raises(AnsibleFilterError, match="sglang_serial"):
         rollout_serial_group(given)
+
+
+def test_the_recap_says_how_long_nothing_served_and_where_the_report_is() -> None:
+    steps = [("stop", 100.0), ("start", 105.0), ("ready", 142.0), ("answers", 144.0), ("verdict", 145.0)]
+    times = {"run": "a", "first_run": "a", "steps": [{"step": step, "at": at} for step, at in steps]}
+    noted = {"mine": True, "now": 200.0, "times": times}
+    variables = fleet({"sglang_verdict": SERVES, "sglang_noted": noted}, {**BAD, "sglang_noted": noted})
+    lines = recap.recap(list(variables), variables, list(variables), "Report: /srv/x.html").split("\n")
+    assert lines == [
+        "h1  new        Serves qwen at 10.0.0.1:30000. Nothing served for 42 s.",
+        "h2  went back  Wrong answers. Nothing served for 42 s.",
+        "Report: /srv/x.html",
+    ]
+    # What an earlier run did is no news, and who asked for a stop knows that nothing serves.
+    old = {**noted, "mine": False}
+    assert "42 s" not in recap.fate("h1", {"sglang_verdict": SERVES, "sglang_noted": old}, True).message
+    down = {**noted, "times": {**times, "steps": times["steps"][:1]}}
+    stopped = {"asked": "stopped", "done": True, "changed": True, "message": "It is stopped."}
+    assert recap.fate("h1", {"sglang_verdict": stopped, "sglang_noted": down}, True).message == "It is stopped."
+    assert "Nothing serves for 100 s now." in recap.fate("h1", {**BAD, "sglang_noted": down}, True).message

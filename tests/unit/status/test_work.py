@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from ansible_collections.llmfleet.sglang.plugins.filter.status import status_report, status_table
 from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import lock
@@ -22,7 +23,8 @@ def test_a_free_host_has_nobody(tmp_path: Path) -> None:
 def test_a_lock_says_who_and_since_when_by_the_hosts_own_clock(tmp_path: Path) -> None:
     # The host's clock is an hour ahead of the controller's, or whatever else: it wrote, and it reads.
     lock.take(tmp_path / "lock.json", ALICE, 6 * HOURS, 5000.0 + HOURS)
-    (tmp_path / "drained.json").write_text("{}")
+    (tmp_path / "qwen").mkdir()
+    (tmp_path / "qwen" / "drained.json").write_text("{}")
     found = work.under_way(tmp_path, 5000.0 + HOURS + 720)
     assert found["drained"]
     assert (found["lock"]["owner"], found["lock"]["held_seconds"]) == ("alice@ops1", 720)
@@ -43,3 +45,23 @@ def test_an_expired_lock_and_one_that_cannot_be_read_are_said(tmp_path: Path) ->
     assert work.under_way(tmp_path, 61.0)["lock"]["text"].endswith("the lock has expired.")
     path.write_text("{")
     assert "look who works on this host" in work.under_way(tmp_path, 0.0)["lock"]["text"]
+
+
+def test_an_instance_of_a_machine_is_told_of_at_one_of_its_hosts(tmp_path: Path) -> None:
+    told = {"instances": [{"name": name} for name in ("qwen", "qwen-b", "old")], "gpus": {}}
+    variables: dict[str, dict[str, Any]] = {
+        "a": {"ansible_host": "1.1.1.1", "sglang_status": told},
+        "b": {"ansible_host": "1.1.1.1", "sglang_instance": "qwen-b", "sglang_status": told},
+        "c": {"ansible_host": "1.1.1.2", "sglang_instance": "qwen-b", "sglang_status": told},
+        "d": {"ansible_host": "1.1.1.2", "sglang_instance": "qwen-c", "sglang_status": {}},
+        "e": {"sglang_status": told},
+    }
+    report = status_report(list(variables), variables)
+    assert {host: [one["name"] for one in each["instances"]] for host, each in report.items()} == {
+        "a": ["qwen", "old"],
+        "b": ["qwen-b"],
+        "c": ["qwen", "qwen-b", "old"],
+        "d": [],
+        "e": ["qwen", "qwen-b", "old"],
+    }
+    assert not report["d"]["asked"]
