@@ -13,19 +13,21 @@ version_added: 0.1.0
 author: llmfleet engineers (@llmfleet)
 description:
   - Keeps unit files and drop-ins byte for byte, and which services were enabled and active, in one file on the host.
-  - While a cut-over is under way, or died under way, the snapshot stays as it was taken.
-  - What answered is kept beside it, so that M(llmfleet.sglang.rollback_aim) can name it later.
+  - The links that enable a service are kept too, and one by which a unit outside of C(/etc/systemd/system) is known.
+  - While a cut-over is under way, or died under way, the snapshot stays as it was taken. It is taken anew if since then
+    another instance that takes part was deployed, or a service was changed or started by hand.
+  - What answered is kept beside it, so that M(llmfleet.sglang.rollback_aim) can name it later, and when that was.
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
 attributes:
   check_mode:
     support: full
-    description: Runs in check mode and says what it would do, without doing it.
   diff_mode:
     support: partial
-    description: Returns what changes as a diff.
     details: Of the host record alone, with O(state=concluded).
   idempotent:
     support: full
-    description: A second run changes nothing.
 options:
   path:
     description: The snapshot's file.
@@ -114,13 +116,20 @@ phase:
   type: str
 """
 
+import time
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import answered, condition, record, snapshot
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import (
+    answered,
+    condition,
+    record,
+    snapshot,
+    times,
+)
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.answered import Answered
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.snapshot import Snapshot
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.units import UnitError, UnitFiles
@@ -139,13 +148,17 @@ class Outcome:
 
 def taken(path: Path, params: dict[str, Any], check: bool) -> Outcome:
     """Keep what the services are now."""
-    found = snapshot.load(path)
-    if found is not None and found.phase == "cutover":
+    found = snapshot.under_way(path)
+    if found is not None:
+        if not check:
+            times.note(path.with_name(times.NAME), times.BEGIN, time.time())
         return Outcome(False, found)
     if check:
         return Outcome(True, snapshot.take(params["instance"], params["services"]))
     others = [Path(one) for one in params["others"]]
-    return Outcome(True, snapshot.keep(path, params["instance"], params["services"], others))
+    taken = snapshot.keep(path, params["instance"], params["services"], others)
+    times.note(path.with_name(times.NAME), times.BEGIN, time.time())
+    return Outcome(True, taken)
 
 
 def concluded(path: Path, params: dict[str, Any], check: bool) -> Outcome:
@@ -164,6 +177,7 @@ def concluded(path: Path, params: dict[str, Any], check: bool) -> Outcome:
     under_way = found is not None and found.phase == "cutover"
     if under_way and not check:
         snapshot.mark(path, "serving")
+        times.note(path.with_name(times.NAME), times.VERDICT, time.time())
     diff = {"before": before, "after": wanted if params["record"] else before}
     return Outcome(
         changed or under_way, found, {"diff": {**diff, "before_header": str(place), "after_header": str(place)}}
@@ -187,6 +201,7 @@ def back(path: Path, params: dict[str, Any], check: bool) -> Outcome:
             found, Path(params["prepared"]), Path(params["rejected"]) if params["rejected"] else None
         )
     changed |= bool(snapshot.start_again(found))
+    times.note(path.with_name(times.NAME), times.BACK, time.time(), services=found.served)
     for name in found.served:
         record.renew(path.parent.parent, UnitFiles.read(name))
     changed |= snapshot.mark(path, "restored")

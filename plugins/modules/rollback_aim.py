@@ -16,16 +16,16 @@ description:
     with the list of those it knows.
   - It is noted in the snapshot before anything is stopped, so that whoever comes after a power cut goes on with it.
     Nothing is started or stopped; M(llmfleet.sglang.host_snapshot) brings it back.
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
 attributes:
   check_mode:
     support: full
-    description: Runs in check mode and says what it would do, without doing it.
   diff_mode:
     support: none
-    description: Returns what changes as a diff.
   idempotent:
     support: full
-    description: A second run changes nothing.
 options:
   instance:
     description: Name of the instance whose rollback it is.
@@ -41,8 +41,10 @@ options:
     required: true
   to:
     description:
-      - A release of the instance, by its id, or a service by its name. The latter means the unit that somebody else
-        made, if there is one of that name, and else ours as it last answered.
+      - A release of the instance by its id, which means the newest deployment of it that answered, or by its id, C(@)
+        and the first 12 digits of the state of an older one, as the message about an unknown name lists them.
+      - Or a service by its name, which means the unit that somebody else made, if there is one of that name, and else
+        ours as it last answered.
       - An empty text means what served before the last cut-over.
     type: str
     default: ""

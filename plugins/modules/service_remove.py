@@ -14,16 +14,16 @@ author: llmfleet engineers (@llmfleet)
 description:
   - Disables and removes a stopped service of ours. A unit that this collection did not make is left alone.
   - A foreign unit which was adopted comes back byte for byte with its drop-ins, enabled if it was, but not started.
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
 attributes:
   check_mode:
     support: full
-    description: Runs in check mode and says what it would do, without doing it.
   diff_mode:
     support: none
-    description: Returns what changes as a diff.
   idempotent:
     support: full
-    description: A second run changes nothing.
 options:
   name:
     description: The service's name, without C(.service).
@@ -52,7 +52,7 @@ given_back:
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import snapshot, units
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import links, snapshot, units
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.units import UnitError, UnitFiles
 
 
@@ -69,11 +69,11 @@ def main() -> None:
         if changed and not module.check_mode:
             if units.active(name):
                 raise UnitError("it still runs")
-            units.set_enabled(name, False)
+            links.switch({}, [name])
             (foreign.services[0].files if foreign else UnitFiles(name)).write()
             units.systemctl("daemon-reload")
-            if foreign:
-                units.set_enabled(name, foreign.services[0].enabled)
+            if foreign and foreign.services[0].enabled:
+                links.switch({name: foreign.services[0].links}, [])
     except (OSError, UnitError) as error:
         module.fail_json(msg=f"{name}.service cannot be removed: {error}.")
     module.exit_json(changed=changed, given_back=changed and foreign is not None)

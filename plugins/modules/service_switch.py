@@ -15,18 +15,19 @@ description:
   - Writes a prepared unit to C(/etc/systemd/system), lets systemd read it, enables it and disables the services that it
     takes the place of, at once, so that a power cut finds either the old order or the new one. Nothing is started or
     stopped.
+  - A service that a package or a generator starts at boot cannot be disabled, and is refused.
   - A unit of that name which this collection did not make is refused, unless O(adopt) says otherwise. Its drop-ins
     would act on the new unit, so they are taken away; M(llmfleet.sglang.host_snapshot) has kept them.
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
 attributes:
   check_mode:
     support: full
-    description: Runs in check mode and says what it would do, without doing it.
   diff_mode:
     support: full
-    description: Returns what changes as a diff.
   idempotent:
     support: full
-    description: A second run changes nothing.
 options:
   name:
     description: The service's name, without C(.service).
@@ -76,7 +77,7 @@ disabled:
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import units
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import links, units
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.units import File, UnitError, UnitFiles
 
 
@@ -102,9 +103,16 @@ def main() -> None:
     before = UnitFiles.read(name)
     if before.unit is not None and not before.ours and not module.params["adopt"]:
         module.fail_json(
-            msg=f"{units.UNITS / name}.service was not made by this collection, so it is left alone. To take it over, "
+            msg=f"{before.path} was not made by this collection, so it is left alone. To take it over, "
             f"add {name} to sglang_adopt: it is kept byte for byte and comes back on rollback or uninstall."
         )
+    for other in module.params["disable"]:
+        if fixed := links.fixed(other):
+            module.fail_json(
+                msg=f"{other}.service would start after every reboot beside {name}.service, for {fixed[0]} was "
+                "made by a package or a generator and cannot be taken away. Nothing was stopped. Take the service "
+                "out of what made that link (of a Podman container, its [Install] section), then deploy again."
+            )
     staged = File.read(src)
     if staged is None and not module.check_mode:
         module.fail_json(msg=f"The prepared unit {src} is not there.")
@@ -120,9 +128,7 @@ def main() -> None:
                 key.write(Path(module.params["credential"]))
             if wanted.write():
                 units.systemctl("daemon-reload")
-            units.set_enabled(name, True)
-            for other in disable:
-                units.set_enabled(other, False)
+            links.switch({name: links.of_install(wanted)}, disable)
     except (OSError, UnitError) as error:
         module.fail_json(msg=f"{name}.service cannot be put in force: {error}.")
     diff = {"before": _text(before), "after": _text(wanted) if staged else "(the prepared unit)\n"}

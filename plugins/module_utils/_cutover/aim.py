@@ -3,23 +3,25 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a host goes back to: what it served before the last cut-over, or something that is named. Private.
 
-A release of the instance is named by its id; any other service by its name, which means the foreign unit of that name
-if there is one, and else ours as it last answered.
+A release of the instance is named by its id, which means the newest that answered from it, or by its id and the state
+that was wanted then (`<id>@<12 hex digits>`). Any other service is named by its name, which means the foreign unit of
+that name if there is one, and else ours as it last answered.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import answered, snapshot, units
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import answered, links, snapshot, units
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.answered import Answered
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.snapshot import Service, Snapshot
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.units import UnitError, UnitFiles
 from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd import unit as systemd
+
+_VISIBLE = re.compile(rb"\bCUDA_VISIBLE_DEVICES=([0-9,]+)")
 
 
 @dataclass(frozen=True)
@@ -38,11 +40,15 @@ class Places:
 
 @dataclass(frozen=True)
 class Goal:
-    """Something to go back to: how an operator names it, what it is in words, and the unit's files."""
+    """Something to go back to: how an operator names it, what it is in words, and the unit's files.
+
+    links: those that enable it, empty where that is not known.
+    """
 
     name: str
     words: str
     files: UnitFiles
+    links: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -66,12 +72,17 @@ def goals(places: Places) -> list[Goal]:
     """Everything that can be named on this host, in the order in which it is listed to an operator."""
     kept = answered.all_of(places.state, places.releases)
     own = [one for one in kept if one.record.get("instance") == places.instance]
-    found = {one.release: Goal(one.release, f"release of {one.service}, {_served(one)}", one.files) for one in own}
+    found: dict[str, Goal] = {}
+    for one in own:
+        words = f"release of {one.service}, {_served(one)}"
+        for name in (one.release, one.key):
+            found.setdefault(name, Goal(name, words, one.files, links.of_install(one.files)))
     for files in _foreign(places.state):
-        found.setdefault(files.name, Goal(files.name, "the unit that somebody else made", files))
+        known = snapshot.known_links(places.state, files)
+        found.setdefault(files.name, Goal(files.name, "the unit that somebody else made", files, known))
     for one in kept:
         words = f"ours as it last answered, release {one.release}, {_served(one)}"
-        found.setdefault(one.service, Goal(one.service, words, one.files))
+        found.setdefault(one.service, Goal(one.service, words, one.files, links.of_install(one.files)))
     return list(found.values())
 
 
@@ -81,7 +92,7 @@ def _served(one: Answered) -> str:
 
 def _foreign(state: Path) -> list[UnitFiles]:
     """Foreign units by name: what lies on the disk now goes before what was kept of it."""
-    files = [*sorted(state.glob("*/adopted.json")), *sorted(state.glob("*/snapshot.json"))]
+    files = [path for name in (snapshot.ADOPTED, snapshot.SNAPSHOT) for path in sorted(state.glob(f"*/{name}"))]
     services = [one for path in files if (kept := snapshot.load(path)) for one in kept.services]
     found: dict[str, UnitFiles] = {}
     for one in services:
@@ -100,11 +111,12 @@ def aim(places: Places, to: str = "") -> Aim:
     stop = [
         one.name
         for one in target.services
-        if one.name in running and (not one.active or present[one.name] != one.files)
+        if one.name in running and (not one.active or not one.files.in_force(present[one.name]))
     ]
     right = all(
-        present[one.name] == one.files
+        one.files.in_force(present[one.name])
         and (one.name in running) == one.active
+        and not (one.active and units.waits(one.name))
         and (one.files.unit is None or units.enabled(one.name) == one.enabled)
         for one in target.services
     )
@@ -146,16 +158,30 @@ def _before(places: Places) -> Snapshot:
 
 
 def _named(places: Places, to: str) -> Snapshot:
-    """A snapshot in which the named one serves and every other service that this host knows of does not."""
+    """A snapshot in which the named one serves and every other service that this host knows of does not.
+
+    An instance of ours on other cards is nobody's business but its own.
+    """
     wanted = to.removesuffix(".service")
     goal = next((one for one in goals(places) if one.name == wanted), None)
     if goal is None:
         raise UnitError(f"there is nothing named '{to}' to go back to{_what_can_be_named(places)}")
-    others = [name for name in _known(places) if name != goal.files.name]
-    services = [Service(UnitFiles.read(name), False, False) for name in others]
-    services.append(Service(goal.files, enabled=True, active=True))
-    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    return Snapshot(places.instance, "cutover", now, tuple(services))
+    others = [UnitFiles.read(name) for name in _known(places) if name != goal.files.name]
+    # How they were enabled is not forgotten: one may go back to them later.
+    services = [
+        Service(files, False, False, snapshot.known_links(places.state, files))
+        for files in others
+        if not _apart(files, goal.files)
+    ]
+    services.append(Service(goal.files, enabled=True, active=True, links=goal.links))
+    return Snapshot(places.instance, "cutover", snapshot.now(), tuple(services))
+
+
+def _apart(one: UnitFiles, other: UnitFiles) -> bool:
+    """Whether two units have cards of their own each, as ours say where sglang_visible_gpus chose them."""
+    cards = [_VISIBLE.search(files.unit.content) if files.ours and files.unit else None for files in (one, other)]
+    first, second = (set(found[1].split(b",")) if found else set() for found in cards)
+    return bool(first and second) and not first & second
 
 
 def _known(places: Places) -> list[str]:
@@ -167,7 +193,10 @@ def _known(places: Places) -> list[str]:
 
 
 def _what_can_be_named(places: Places) -> str:
-    lines = [f"  {one.name}: {one.words}" for one in goals(places)]
+    found = goals(places)
+    # A release that answered in one state alone needs no second name.
+    once = {one.name for one in found if sum(other.name.startswith(f"{one.name}@") for other in found) == 1}
+    lines = [f"  {one.name}: {one.words}" for one in found if one.name.partition("@")[0] not in once - {one.name}]
     return ". What can be named on this host:\n" + "\n".join(lines) if lines else ". Nothing can be named on this host"
 
 
@@ -182,7 +211,8 @@ def begin(places: Places, target: Aim) -> bool:
         return False
     # What comes back with a cut-over that failed stays as it is when one goes back on demand: the API key, for one.
     others = target.target.others if target.target.phase == "cutover" else ()
-    wanted = replace(target.target, phase=phase, others=others)
+    ended = "" if target.needed else snapshot.now()
+    wanted = replace(target.target, phase=phase, others=others, concluded_at=ended)
     if noted == wanted or (noted is not None and (noted.services, noted.phase) == (wanted.services, phase)):
         return False
     snapshot.save(places.snapshot, wanted)

@@ -3,9 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What once answered rightly on a host, kept so that one can go back to it by name. Private to the collection.
 
-One file for each instance and release, `<state>/<instance>/answered/<release>.json`: the unit's bytes, what the host
-record said then, and how to prove that it answers. Pruning releases does not count these files: a release that is gone
-cannot be named any more, and its file goes when the next one is written.
+One file for each instance, release and wanted state, `<state>/<instance>/answered/<release>@<12 hex digits>.json`: the
+unit's bytes, what the host record said then, and how to prove that it answers. Before, it was `<release>.json`, which
+is still read. Pruning releases does not count these files: a release that is gone cannot be named
+any more, and its files go when the next one is written. Of one release the newest MOST are kept, and what a snapshot
+of the instance holds.
 """
 
 from __future__ import annotations
@@ -15,10 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import snapshot
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.units import File, UnitError, UnitFiles
 
 SCHEMA = 1
 FOLDER = "answered"
+MOST = 10
+STATE_DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,12 @@ class Answered:
     def release(self) -> str:
         """The release that it ran from."""
         return str(self.record["release"])
+
+    @property
+    def key(self) -> str:
+        """How it is named: its release and the state that was wanted then, as other deployments of it have others."""
+        state = str(self.record.get("state") or "")
+        return f"{self.release}@{state[:STATE_DIGITS]}" if state else self.release
 
     def missing(self, releases: Path) -> str:
         """Say what it would need to serve again and is not there any more; "" when all is. `releases`: their folder."""
@@ -70,20 +81,37 @@ class Answered:
 
 
 def keep(folder: Path, entry: Answered, releases: Path) -> bool:
-    """Keep what answers in an instance's folder, and forget what ran from releases that are gone; tell if it was new.
+    """Keep what answers in an instance's folder, and forget what nobody can go back to; tell if it was new.
 
     releases: the folder of the releases.
     """
     place = folder / FOLDER
-    for path in place.glob("*.json") if place.is_dir() else []:
-        if path.stem != entry.release and not is_built(releases, path.stem):
-            path.unlink()
-    path = place / f"{entry.release}.json"
-    before = load(path)
+    kept = {path: found for path in sorted(place.glob("*.json")) if (found := _readable(path))}
+    path = place / f"{entry.key}.json"
+    before = kept.pop(path, None)
+    for other in _useless(folder, entry, kept, releases):
+        other.unlink()
     if before is not None and (before.record, before.files, before.verify) == (entry.record, entry.files, entry.verify):
         return False
     File((json.dumps(entry.as_dict(), indent=2) + "\n").encode(), 0o600).write(path)
     return True
+
+
+def _readable(path: Path) -> Answered | None:
+    try:
+        return load(path)
+    except UnitError:
+        return None
+
+
+def _useless(folder: Path, entry: Answered, kept: dict[Path, Answered], releases: Path) -> list[Path]:
+    """The other files that are not needed beside `entry`: of releases that are gone, under old names, too many."""
+    held = snapshot.load(folder / snapshot.SNAPSHOT)
+    needed = [one.files for one in held.services] if held else []
+    gone = [path for path, one in kept.items() if not is_built(releases, one.release) or one.key == entry.key]
+    same = [path for path, one in kept.items() if path not in gone and one.release == entry.release]
+    newest = sorted(same, key=lambda path: kept[path].at, reverse=True)
+    return gone + [path for path in newest[MOST - 1 :] if kept[path].files not in needed]
 
 
 def load(path: Path) -> Answered | None:

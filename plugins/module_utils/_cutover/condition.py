@@ -44,7 +44,7 @@ def _files(one: Service) -> str:
         present = UnitFiles.read(one.name)
     except OSError as error:
         return f"its unit cannot be read ({error.strerror})"
-    if present == one.files:
+    if one.files.in_force(present):
         return "its unit is as it was" if one.files.unit else "it has no unit, as before"
     if present.unit is None:
         return "its unit is gone"

@@ -15,6 +15,20 @@ from typing import Any
 
 MARKER = b"X-Llmfleet="
 UNITS = Path("/etc/systemd/system")
+ENABLED = ("enabled", "enabled-runtime")
+# Where else systemd finds units, by precedence (systemd.unit(5)): what others made, so never written to.
+ELSEWHERE = tuple(
+    Path(one)
+    for one in (
+        "/run/systemd/transient",
+        "/run/systemd/system",
+        "/run/systemd/generator",
+        "/usr/local/lib/systemd/system",
+        "/usr/lib/systemd/system",
+        "/lib/systemd/system",
+        "/run/systemd/generator.late",
+    )
+)
 
 
 class UnitError(RuntimeError):
@@ -46,8 +60,8 @@ class File:
             return None
 
     def write(self, path: Path) -> bool:
-        """Write the file atomically, if it is not so already; tell whether it was written."""
-        if File.read(path) == self:
+        """Write the file atomically, also in the place of a link, if it is not so already; tell whether it was."""
+        if File.read(path) == self and not path.is_symlink():
             return False
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -61,33 +75,81 @@ class File:
         except OSError:
             os.unlink(temporary)
             raise
+        settle(path.parent)
         return True
+
+
+def settle(folder: Path) -> None:
+    """Have what a folder lists survive a power cut."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def link(path: Path, target: str) -> bool:
+    """Make a symbolic link atomically, if it is not so already; tell whether it was made. `settle` its folder then."""
+    if path.is_symlink() and os.readlink(path) == target:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    os.symlink(target, temporary)
+    try:
+        os.replace(temporary, path)
+    except OSError:
+        os.unlink(temporary)
+        raise
+    return True
 
 
 @dataclass(frozen=True)
 class UnitFiles:
-    """A unit in /etc/systemd/system with its drop-ins, by file name; `unit` is None when there is no such file."""
+    """A unit with its drop-ins in /etc/systemd/system, by file name; `unit` is None when there is no such file.
+
+    link: where /etc/systemd/system/<name>.service leads to, if it is a symbolic link (`systemctl enable /a/path` makes
+    one); place: where the unit lies, if that is not /etc/systemd/system. Two with the same bytes are equal even so.
+    """
 
     name: str
     unit: File | None = None
     drop_ins: dict[str, File] = field(default_factory=dict)
+    link: str = field(default="", compare=False)
+    place: str = field(default="", compare=False)
 
     @property
     def ours(self) -> bool:
         """Tell whether this collection made the unit."""
         return self.unit is not None and MARKER in self.unit.content
 
+    @property
+    def path(self) -> str:
+        """The unit's file."""
+        return self.place or str(UNITS / f"{self.name}.service")
+
     @classmethod
     def read(cls, name: str, units: Path = UNITS) -> UnitFiles:
-        """Read a service's unit file and drop-ins."""
-        folder = units / f"{name}.service.d"
-        names = sorted(path.name for path in folder.glob("*.conf")) if folder.is_dir() else []
+        """Read a service's unit file, wherever systemd finds it, and its drop-ins."""
+        folder, path = units / f"{name}.service.d", units / f"{name}.service"
+        names = sorted(one.name for one in folder.glob("*.conf")) if folder.is_dir() else []
         drop_ins = {one: found for one in names if (found := File.read(folder / one))}
-        return cls(name, File.read(units / f"{name}.service"), drop_ins)
+        link_to = os.readlink(path) if path.is_symlink() else ""
+        unit = File.read(path)
+        if unit is not None:
+            return cls(name, unit, drop_ins, link_to)
+        for other in (one / path.name for one in ELSEWHERE):
+            if (unit := File.read(other)) is not None:
+                return cls(name, unit, drop_ins, link_to, str(other))
+        return cls(name, None, drop_ins, link_to)
+
+    def in_force(self, present: UnitFiles) -> bool:
+        """Tell whether `present` is this. What lies elsewhere is what its owner, a package say, makes of it."""
+        same_place = self.unit is not None and present.unit is not None and self.place == present.place != ""
+        return self == present or (same_place and self.drop_ins == present.drop_ins)
 
     def write(self, units: Path = UNITS) -> bool:
         """Make the unit file and its drop-ins what they are here, byte for byte; tell whether anything changed."""
-        path, folder = units / f"{self.name}.service", units / f"{self.name}.service.d"
+        folder = units / f"{self.name}.service.d"
         changed = False
         for extra in sorted(folder.glob("*.conf")) if folder.is_dir() else []:
             if extra.name not in self.drop_ins:
@@ -97,12 +159,25 @@ class UnitFiles:
             changed |= file.write(folder / name)
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
-        if self.unit is not None:
-            changed |= self.unit.write(path)
-        elif path.exists():
+        return self._write_unit(units / f"{self.name}.service") or changed
+
+    def _write_unit(self, path: Path) -> bool:
+        """A link comes back as a link while it leads to the same bytes, and what lay elsewhere by making way for it."""
+        kept_elsewhere = bool(self.place) and File.read(Path(self.place)) is not None
+        if self.unit is not None and not kept_elsewhere and not self._leads(path):
+            return self.unit.write(path)
+        changed = os.path.lexists(path)
+        if self.link:
+            changed = link(path, self.link)
+        elif changed:
             path.unlink()
-            changed = True
+        if changed:
+            settle(path.parent)
         return changed
+
+    def _leads(self, path: Path) -> bool:
+        found = File.read(path.parent / self.link) if self.link else None
+        return found is not None and self.unit is not None and found.content == self.unit.content
 
     def as_dict(self) -> dict[str, Any]:
         """Return the unit as JSON holds it."""
@@ -110,13 +185,16 @@ class UnitFiles:
             "name": self.name,
             "unit": self.unit.as_dict() if self.unit else None,
             "drop_ins": {name: file.as_dict() for name, file in self.drop_ins.items()},
+            "link": self.link,
+            "place": self.place,
         }
 
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> UnitFiles:
-        """Read what `as_dict` wrote."""
+        """Read what `as_dict` wrote, now or before it kept links and places."""
         unit = File.from_dict(value["unit"]) if value["unit"] else None
-        return cls(value["name"], unit, {name: File.from_dict(one) for name, one in value["drop_ins"].items()})
+        drop_ins = {name: File.from_dict(one) for name, one in value["drop_ins"].items()}
+        return cls(value["name"], unit, drop_ins, str(value.get("link", "")), str(value.get("place", "")))
 
 
 def systemctl(*words: str, must: bool = True, timeout: float = 300) -> str:
@@ -132,7 +210,7 @@ def systemctl(*words: str, must: bool = True, timeout: float = 300) -> str:
 
 def enabled(name: str) -> bool:
     """Tell whether the service comes back after a reboot."""
-    return systemctl("is-enabled", f"{name}.service", must=False) in ("enabled", "enabled-runtime")
+    return systemctl("is-enabled", f"{name}.service", must=False) in ENABLED
 
 
 def active(name: str) -> bool:
@@ -140,9 +218,6 @@ def active(name: str) -> bool:
     return systemctl("is-active", f"{name}.service", must=False) in ("active", "activating", "reloading")
 
 
-def set_enabled(name: str, wanted: bool) -> bool:
-    """Enable or disable a service, if it is not so already; tell whether anything changed."""
-    if enabled(name) == wanted:
-        return False
-    systemctl("enable" if wanted else "disable", "--quiet", f"{name}.service")
-    return True
+def waits(name: str) -> bool:
+    """Tell whether the service has failed and systemd will start it again after its RestartSec."""
+    return systemctl("show", "--property=SubState", "--value", f"{name}.service", must=False) == "auto-restart"

@@ -29,10 +29,14 @@ def _fit(character: str) -> bool:
     return not control and not broken
 
 
+def unfit(text: str) -> str:
+    """Return the first character that no unit can hold, by its code point; "" when there is none."""
+    return next((f"U+{ord(character):04X}" for character in text if not _fit(character)), "")
+
+
 def _refuse_unfit(text: str) -> None:
-    for character in text:
-        if not _fit(character):
-            raise ValueError(f"a value for systemd must not hold the character U+{ord(character):04X}: {text!r}")
+    if found := unfit(text):
+        raise ValueError(f"a value for systemd must not hold the character {found}")
 
 
 def exec_word(word: str) -> str:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 STATE_VARIABLE = "LLMFLEET_STATE"
+_UP = ("active", "activating", "reloading")
 _PROPERTIES = (
     "LoadState",
     "ActiveState",
@@ -40,6 +42,16 @@ class Unit:
     def exists(self) -> bool:
         """Tell whether systemd knows a unit file for it."""
         return self.load not in ("not-found", "")
+
+    @property
+    def active_or_starting(self) -> bool:
+        """Tell whether it runs, or is about to; not while systemd only waits to start it again after a failure."""
+        return self.active in _UP and not self.sub.startswith("auto-restart")
+
+    @property
+    def enabled(self) -> bool:
+        """Tell whether it comes back after a reboot."""
+        return self.file_state in ("enabled", "enabled-runtime")
 
 
 def _number(text: str) -> int:
@@ -73,7 +85,7 @@ def environment_value(environ: bytes, name: str) -> str | None:
 
 def read(name: str, proc: str = "/proc") -> Unit:
     """Ask systemd about `name`.service. Raises subprocess.CalledProcessError when systemd cannot be asked."""
-    command = ["systemctl", "show", f"{name}.service", *(f"--property={one}" for one in _PROPERTIES)]
+    command = ["systemctl", "show", *(f"--property={one}" for one in _PROPERTIES), f"{name}.service"]
     shown = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
     unit = parse_show(shown)
     if unit.main_pid == 0:
@@ -90,8 +102,31 @@ def why_restart(unit: Unit, wanted: str) -> str:
     """Say why the unit has to be (re)started to run `wanted`; "" when it runs that already."""
     if not unit.exists:
         return "the unit is not there yet"
-    if unit.active not in ("active", "activating", "reloading"):
+    if unit.active not in _UP:
         return f"the unit is {unit.active or 'unknown'}"
     if unit.running_state != wanted:
         return f"it runs state {(unit.running_state or 'none of ours')[:12]}, and {wanted[:12]} is wanted"
     return ""
+
+
+def why_not_start(name: str, unit: Unit, others: Mapping[str, Unit]) -> str:
+    """Say what stands against starting a service as it was last deployed, and the next step; "" when nothing does.
+
+    others: by name, the services that it would have to share cards and port with.
+    """
+    if not unit.exists:
+        return f"There is no {name}.service on this host, and nothing was started. Deploy it: playbooks/deploy.yml."
+    running = [other for other, seen in others.items() if other != name and seen.active in _UP]
+    if running:
+        return (
+            f"{', '.join(running)} serves on this host, and nothing was started. Stop it with playbooks/stop.yml and "
+            f"its own profile, or have {name} take its place: playbooks/deploy.yml."
+        )
+    return ""
+
+
+def why_start(unit: Unit) -> str:
+    """Say why a service has to be started to run as it was last deployed; "" when it runs."""
+    if unit.active_or_starting:
+        return ""
+    return f"the unit is {unit.active or 'unknown'}" + (f" ({unit.sub})" if unit.active == "activating" else "")

@@ -125,6 +125,28 @@ def test_our_other_instance_is_named_by_its_service(host: Host) -> None:
     assert host.systemd.active == {"sglang-kimi"}
 
 
+@pytest.mark.parametrize(("cards", "stops"), [("4,5,6,7", []), ("3,4,5,6", ["sglang-qwen-b"]), ("", ["sglang-qwen-b"])])
+def test_an_instance_on_other_cards_is_left_alone(host: Host, cards: str, stops: list[str]) -> None:
+    def on(cards: str, instance: str, state: str) -> None:
+        visible = f'\nEnvironment="CUDA_VISIBLE_DEVICES={cards}"\n' if cards else ""
+        host.put(f"sglang-{instance}", ours(instance, state) + visible.encode())
+        host.systemd.active.add(f"sglang-{instance}")
+        entry = Answered(
+            {"instance": instance, "service": f"sglang-{instance}", "release": [OLD, NEW][int(state) - 1]},
+            UnitFiles.read(f"sglang-{instance}"),
+            {},
+            f"2026-11-30T0{state}:00:00",
+        )
+        answered.keep(host.state / instance, entry, host.releases)
+
+    on("0,1,2,3", "qwen", "1")
+    on("0,1,2,3", "qwen", "2")
+    on(cards, "qwen-b", "2")
+    found = aim.aim(places(host), OLD)
+    assert sorted(found.stop) == ["sglang-qwen", *stops]
+    assert ("sglang-qwen-b" in [one.name for one in found.target.services]) is bool(stops)
+
+
 def test_the_foreign_unit_goes_before_ours_of_the_same_name(host: Host) -> None:
     cut_over(host, "kimi", NEW, "1", [])
     names = {one.name: one.words for one in aim.goals(places(host, "kimi"))}

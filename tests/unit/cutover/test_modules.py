@@ -1,7 +1,7 @@
 # Copyright (c) 2026 the llmfleet engineers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The modules host_snapshot and rollback_aim: one cut-over that answers, one that fails, and the way back."""
+"""The modules that touch units: one cut-over that answers, one that fails, and the way back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from typing import Any
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
-from ansible_collections.llmfleet.sglang.plugins.modules import host_snapshot, rollback_aim, service_switch
+from ansible_collections.llmfleet.sglang.plugins.modules import (
+    host_snapshot,
+    rollback_aim,
+    service_remove,
+    service_switch,
+)
 
 from tests.unit.cutover.host import FOREIGN, Host, make, ours
 
@@ -35,7 +40,8 @@ class Case:
         self.folder.mkdir(parents=True)
         host.build(RELEASE)
 
-    def _run(self, module: Any, given: dict[str, Any]) -> dict[str, Any]:
+    def run(self, module: Any, given: dict[str, Any]) -> dict[str, Any]:
+        """Run a module."""
         with patch_module_args(given), pytest.raises(SystemExit):
             module.main()
         answer: dict[str, Any] = json.loads(self.capsys.readouterr().out)
@@ -44,13 +50,16 @@ class Case:
     def snapshot(self, state: str, check: bool = False, **more: Any) -> dict[str, Any]:
         """Run host_snapshot."""
         given = {"path": str(self.folder / "snapshot.json"), "instance": "qwen", "state": state, **more}
-        return self._run(host_snapshot, {**given, "_ansible_check_mode": check})
+        return self.run(host_snapshot, {**given, "_ansible_check_mode": check})
 
-    def switch(self, prepared: Path, credential: Path, check: bool = False) -> dict[str, Any]:
+    def switch(
+        self, prepared: Path, credential: Path | None = None, check: bool = False, **more: Any
+    ) -> dict[str, Any]:
         """Run service_switch."""
-        given = {"name": "sglang-qwen", "src": str(prepared), "credential": str(credential)}
-        given["credential_src"] = str(prepared.with_name(credential.name))
-        return self._run(service_switch, {**given, "_ansible_check_mode": check})
+        given = {"name": "sglang-qwen", "src": str(prepared), **more}
+        if credential:
+            given |= {"credential": str(credential), "credential_src": str(prepared.with_name(credential.name))}
+        return self.run(service_switch, {**given, "_ansible_check_mode": check})
 
     def conclude(self, check: bool = False, **changes: Any) -> dict[str, Any]:
         """Conclude a cut-over."""
@@ -61,7 +70,7 @@ class Case:
     def aim(self, check: bool = False, **more: Any) -> dict[str, Any]:
         """Run rollback_aim."""
         given = {"instance": "qwen", "state_path": str(self.host.state), "releases": str(self.host.releases), **more}
-        return self._run(rollback_aim, {**given, "_ansible_check_mode": check})
+        return self.run(rollback_aim, {**given, "_ansible_check_mode": check})
 
     def start(self, state: str) -> None:
         """What the tasks between `taken` and `concluded` do."""
@@ -181,7 +190,7 @@ def test_a_record_needs_to_know_where_the_releases_are(case: Case) -> None:
 def test_a_new_key_goes_with_the_cut_over_that_failed_and_stays_when_one_goes_back_on_demand(deployed: Case) -> None:
     key, prepared = deployed.folder / "sglang.yaml", deployed.folder / "next" / "sglang-qwen.service"
     key.write_text("old")
-    others = {"services": SERVICES, "others": [str(key)]}
+    others: dict[str, Any] = {"services": SERVICES, "others": [str(key)]}
     prepared.parent.mkdir()
     for serves, kept in ((False, "old"), (True, "new")):
         prepared.write_bytes(ours("qwen", "2"))
@@ -234,3 +243,72 @@ def test_a_foreign_service_that_still_runs_is_untouched_and_one_that_was_replace
     assert case.aim()["untouched"] == ["sglang-kimi"]
     case.start("1")
     assert case.aim()["untouched"] == []
+
+
+def test_ours_is_enabled_and_the_others_are_disabled_at_once(deployed: Case) -> None:
+    prepared = deployed.folder / "next" / "sglang-qwen.service"
+    prepared.parent.mkdir()
+    prepared.write_bytes(ours("qwen", "2"))
+    deployed.host.systemd.enabled = {"sglang-kimi"}
+    for check, enabled in ((True, {"sglang-kimi"}), (False, {"sglang-qwen"})):
+        answer = deployed.switch(prepared, check=check, disable=["sglang-kimi"])
+        assert (answer["changed"], answer["enabled"], answer["disabled"]) == (True, True, ["sglang-kimi"])
+        assert deployed.host.systemd.enabled == enabled
+    assert deployed.switch(prepared, disable=["sglang-kimi"])["changed"] is False
+
+
+def test_a_service_that_cannot_be_disabled_is_refused_before_anything_is_touched(deployed: Case) -> None:
+    link = deployed.host.elsewhere / "default.target.wants" / "sglang-kimi.service"
+    link.parent.mkdir(parents=True)
+    link.symlink_to("../sglang-kimi.service")
+    before = deployed.host.unit("sglang-qwen")
+    answer = deployed.switch(deployed.folder / "next.service", check=True, disable=["sglang-kimi"])
+    assert answer["failed"] is True
+    assert f"sglang-kimi.service would start after every reboot beside sglang-qwen.service, for {link}" in answer["msg"]
+    assert deployed.host.unit("sglang-qwen") == before
+
+
+def test_a_foreign_unit_is_refused_wherever_it_lies(case: Case) -> None:
+    place = case.host.elsewhere / "sglang-qwen.service"
+    place.parent.mkdir()
+    place.write_bytes(FOREIGN)
+    answer = case.switch(case.folder / "next.service", check=True)
+    assert answer["msg"].startswith(f"{place} was not made by this collection, so it is left alone.")
+    assert case.switch(case.folder / "next.service", check=True, adopt=True)["changed"] is True
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_a_snapshot_of_a_cut_over_that_died_is_taken_anew_once_something_else_serves(case: Case, check: bool) -> None:
+    case.snapshot("taken", services=SERVICES)
+    assert case.snapshot("taken", check, services=SERVICES)["changed"] is False
+    case.host.put("sglang-kimi", FOREIGN + b"# tuned\n")
+    assert case.snapshot("taken", check, services=SERVICES)["changed"] is True
+    assert case.snapshot("taken", services=SERVICES)["changed"] is check
+
+
+def test_a_foreign_unit_that_was_enabled_by_its_path_comes_back_from_the_uninstallation(case: Case) -> None:
+    adopted, prepared = case.folder / "adopted.json", case.folder / "next.service"
+    place, file = case.host.units / "sglang-qwen.service", case.folder.parent / "by-hand.service"
+    file.write_bytes(FOREIGN)
+    place.symlink_to(file)
+    case.host.systemd.want("sglang-qwen", leads=str(file))
+    prepared.write_bytes(ours("qwen", "1"))
+    case.snapshot("taken", services=SERVICES)
+    case.switch(prepared, adopt=True)
+    assert not place.is_symlink()
+    case.host.systemd.active.clear()
+    given = {"name": "sglang-qwen", "adopted": str(adopted)}
+    assert case.run(service_remove, given)["given_back"] is True
+    assert place.readlink() == file
+    assert "sglang-qwen" in case.host.systemd.enabled
+
+
+def test_what_waits_to_be_started_again_is_started_now_when_one_goes_back_to_it(deployed: Case) -> None:
+    deployed.host.serves("sglang-kimi")
+    deployed.aim()
+    deployed.snapshot("restored")
+    assert deployed.aim()["needed"] is False
+    deployed.host.systemd.waiting.add("sglang-kimi")
+    assert deployed.aim()["needed"] is True
+    assert deployed.snapshot("restored")["changed"] is True
+    assert deployed.host.systemd.waiting == set() and "sglang-kimi" in deployed.host.systemd.active

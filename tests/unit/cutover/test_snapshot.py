@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import condition, snapshot, units
@@ -82,13 +84,33 @@ def test_a_cut_over_that_ended_makes_room_for_the_next(systemd: Systemd, path: P
     assert take(path).served == ["sglang-qwen"]
 
 
-def test_a_power_cut_in_a_rollback_never_leaves_two_services_for_the_next_boot(systemd: Systemd, path: Path) -> None:
+def watch(monkeypatch: pytest.MonkeyPatch, systemd: Systemd) -> list[list[str]]:
+    """What a boot would start, after each link that is made or removed."""
+    seen: list[list[str]] = []
+
+    def watched(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any, **more: Any) -> Any:
+            done = real(*given, **more)
+            now = sorted(systemd.enabled)
+            if not seen or seen[-1] != now:
+                seen.append(now)
+            return done
+
+        return call
+
+    monkeypatch.setattr(units, "link", watched(units.link))
+    monkeypatch.setattr(Path, "unlink", watched(Path.unlink))
+    return seen
+
+
+def test_a_power_cut_in_a_rollback_never_leaves_no_service_for_the_next_boot(
+    systemd: Systemd, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     taken = take(path)
     systemd.enabled = {"sglang-qwen"}
-    systemd.told.clear()
+    order = watch(monkeypatch, systemd)
     snapshot.switch_back(taken)
-    told = [words[0] for words in systemd.told if words[0] in ("enable", "disable")]
-    assert told == ["enable"] or told == ["disable", "enable"]
+    assert order == [["sglang-kimi", "sglang-qwen"], ["sglang-kimi"]]
 
 
 def test_an_adopted_unit_is_kept_for_good(systemd: Systemd, path: Path) -> None:

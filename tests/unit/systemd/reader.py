@@ -122,7 +122,7 @@ def argv(value: str) -> list[str]:
     found = [variables(specifiers(word)) for word in words(value)]
     if found and found[0][:1] in "@-:+!|":
         raise NotReadable(f"a prefix of the program: {found[0]}")
-    if ";" in [word for word in re.split(r"\s+", value)]:
+    if ";" in re.split(r"\s+", value):
         raise NotReadable("a separator of commands")
     return found
 

@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd.unit import (
     Unit,
     environment_value,
     parse_show,
+    why_not_start,
     why_restart,
+    why_start,
 )
 
 WANTED = "a" * 64
@@ -26,6 +29,7 @@ FragmentPath=/etc/systemd/system/sglang-qwen.service
 NRestarts=2
 """
 RUNNING = parse_show(SHOWN, WANTED)
+WAITS: dict[str, Any] = {"active": "activating", "sub": "auto-restart"}
 
 
 def test_what_systemctl_shows_is_read() -> None:
@@ -87,3 +91,37 @@ def test_hands_off_what_runs_as_wanted(active: str) -> None:
 )
 def test_why_a_unit_has_to_be_restarted(unit: Unit, says: str) -> None:
     assert says in why_restart(unit, WANTED)
+
+
+def test_a_service_that_was_never_deployed_is_not_started() -> None:
+    says = why_not_start("sglang-glm", parse_show("LoadState=not-found"), {"sglang-kimi": RUNNING})
+    assert "There is no sglang-glm.service on this host, and nothing was started" in says and "deploy.yml" in says
+
+
+@pytest.mark.parametrize("active", ["active", "activating", "reloading"])
+def test_another_service_is_left_where_it_is(active: str) -> None:
+    others = {"sglang-kimi": replace(RUNNING, active=active), "sglang-qwen": RUNNING, "sglang-old": parse_show("")}
+    says = why_not_start("sglang-qwen", RUNNING, others)
+    assert says.startswith("sglang-kimi serves on this host, and nothing was started.")
+    # Going back to what never answered there would be refused.
+    assert "stop.yml" in says and "deploy.yml" in says and "rollback" not in says
+
+
+@pytest.mark.parametrize("state", ["inactive", "failed"])
+def test_another_service_that_does_not_run_is_no_hindrance(state: str) -> None:
+    assert why_not_start("sglang-qwen", RUNNING, {"sglang-kimi": replace(RUNNING, active=state)}) == ""
+
+
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        ({}, ""),
+        ({"running_state": None}, ""),
+        ({"active": "activating", "sub": "start-post"}, ""),
+        ({"active": "inactive"}, "the unit is inactive"),
+        ({"active": "failed"}, "the unit is failed"),
+        (WAITS, "the unit is activating (auto-restart)"),
+    ],
+)
+def test_why_a_unit_has_to_be_started_as_it_is(state: dict[str, Any], says: str) -> None:
+    assert why_start(replace(RUNNING, **state)) == says
