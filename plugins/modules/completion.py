@@ -12,14 +12,13 @@ short_description: Wait until a server gives the right answers to known prompts
 version_added: 0.1.0
 author:
   - llmfleet engineers (@llmfleet)
-extends_documentation_fragment: llmfleet.sglang.progress
 description:
   - Waits until C(/v1/chat/completions) of an OpenAI-compatible server answers known prompts rightly, at
     temperature 0.
   - Meanwhile it watches the systemd unit. If that fails, stops, or is restarted more often than allowed,
     the module fails at once with what its journal says, instead of waiting for what cannot come.
-  - HTTP 200 with a wrong answer, an empty one, or one character over and over is a failure. It names the
-    prompt, what was expected, and what came.
+  - HTTP 200 with a wrong answer, an empty one, the same over and over, or text that nobody can read is a failure, also
+    where the expected words stand in it. It names the prompt, what was expected, and what came.
   - The engine's own readiness (C(/ready), C(/health)) comes first, where there is such an endpoint. After the prompts,
     O(checks) and O(tool_call) ask for what one right answer does not show.
   - A process that is not the unit's and listens on its port is a failure, whatever it answers.
@@ -61,7 +60,8 @@ options:
         required: true
       expect:
         description:
-          - Words that have to stand in the answer, as whole words, in any case.
+          - Words that have to stand in the answer, as whole words, in any case, and not denied.
+          - The answer may be a sentence or two, of 1000 characters at most; what comes before C(</think>) is left out.
           - An empty text takes every answer that is not garbage.
         type: str
         default: ""
@@ -164,17 +164,21 @@ options:
   durations_file:
     description: A file on the host in which the seconds of each phase are kept, to be said the next time.
     type: path
+  times_file:
+    description: A file of the host record that keeps the times of a cut-over, for M(llmfleet.sglang.cutover_info).
+    type: path
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
+  - llmfleet.sglang.progress
 attributes:
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying the target.
     support: full
     details: Asks nothing and reports that it was skipped, since the server may not exist yet.
   diff_mode:
-    description: Will return details on what has changed (or possibly needs changing in check_mode), when in diff mode.
     support: none
     details: Nothing is changed, so there is no difference to show.
   idempotent:
-    description: When run twice in a row outside check mode, the second invocation indicates no change.
     support: full
     details: Nothing is changed.
 """
@@ -287,12 +291,13 @@ ARGUMENTS = {
     "accept": {"type": "list", "elements": "str", "default": []},
     "api_key": {"type": "str", "default": "", "no_log": True},
     "credential": {"type": "path"},
-    "max_tokens": {"type": "int", "default": 16},
+    "max_tokens": {"type": "int", "default": 16, "no_log": False},
     "timeout": {"type": "int", "default": 900},
     "request_timeout": {"type": "int", "default": 60},
     "restarts_allowed": {"type": "int", "default": 0},
     "journal_lines": {"type": "int", "default": 40},
     "durations_file": {"type": "path"},
+    "times_file": {"type": "path"},
     "progress_file": {"type": "path"},
 }
 
@@ -328,6 +333,7 @@ def request_of(module: AnsibleModule) -> Request:
         hang_seconds=given["hang_seconds"],
         causes=known,
         accept=tuple(given["accept"]),
+        times=Path(given["times_file"]) if given["times_file"] else None,
     )
 
 
@@ -349,10 +355,8 @@ def message_of(report: Report, service: str) -> str:
         told = report.diagnosis.evidence[:60] in report.problem
         parts.insert(0, report.diagnosis.describe(evidence=not told))
     elif report.dead:
-        last = excerpt.last_exception(report.journal)
-        parts.insert(
-            0, f"{causes.UNKNOWN} Its last exception: {last[: excerpt.LONGEST_LINE]}" if last else causes.UNKNOWN
-        )
+        last = excerpt.last_exception(report.journal)[: excerpt.LONGEST_LINE]
+        parts.insert(0, f"{causes.UNKNOWN} Its last exception: {last}" if last else causes.UNKNOWN)
     if report.dead and report.journal:
         shown = [f"  {line}" for line in excerpt.excerpt(report.journal)]
         parts += ["From its journal:", *shown, f"All of it: {excerpt.show_all(service)}"]

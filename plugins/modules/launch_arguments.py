@@ -17,18 +17,19 @@ description:
   - Found are flags that there are not (with the nearest right name), ambiguous and abbreviated ones, values that are
     not among the choices, values of flags that take none, missing values, numbers that are none, and JSON that does
     not parse, also where the parser itself takes any text and would fail later, while it loads the model.
+  - First it tries as O(user) what the engine will do with its files, and says which command mends what is denied.
   - No model is loaded and nothing is changed. It takes as long as the engine takes to be imported, 10 to 30 seconds.
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
 attributes:
   check_mode:
-    description: Runs in check mode and says what it would do, without doing it.
     support: full
     details: Asks the engine in check mode too. Where the release is not built yet, nothing is asked, and it says so.
   diff_mode:
-    description: Returns what changes as a diff.
     support: none
     details: Nothing is changed, so there is no difference to show.
   idempotent:
-    description: A second run changes nothing.
     support: full
     details: Nothing is changed.
 options:
@@ -50,7 +51,7 @@ options:
   checkpoint:
     description:
       - The checkpoint's folder. What its C(hf_quant_config.json) says is returned, for what is known to fail with it.
-      - It need not be there.
+      - It need not be there. If it is, O(user) has to be able to read every file in it.
     type: path
   user:
     description:
@@ -64,6 +65,13 @@ options:
         folder has to exist and be writable. It is not written in check mode, and is no change.
       - Without it the engine is asked each time.
     type: path
+  writable:
+    description:
+      - Folders that the engine writes to, tried as O(user). One that is not there yet is left out, and so is one of
+        another owner, since systemd gives the unit's own folders to its user when it starts.
+    type: list
+    elements: path
+    default: []
   timeout:
     description: Seconds that the engine may take.
     type: int
@@ -137,7 +145,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.llmfleet.sglang.plugins.module_utils._launch import check, probe, quantization
+from ansible_collections.llmfleet.sglang.plugins.module_utils._launch import access, check, probe, quantization
 
 
 def answer_to(question: probe.Question, cache: str | None, write: bool) -> tuple[dict[str, Any], float]:
@@ -154,6 +162,19 @@ def answer_to(question: probe.Question, cache: str | None, write: bool) -> tuple
     return answer, float(answer["import_seconds"])
 
 
+def denied(module: AnsibleModule) -> list[str]:
+    """What the service user may not read, run or write; nothing in check mode, where the user is still to be made."""
+    given = module.params
+    python, checkpoint = (
+        path if path and os.path.exists(path) else "" for path in (given["python"], given["checkpoint"])
+    )
+    wanted = access.Wanted(python, checkpoint, tuple(given["writable"]))
+    try:
+        return access.problems(wanted, given["user"])
+    except probe.ProbeFailed as error:
+        return [] if module.check_mode else [str(error)]
+
+
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(
@@ -164,6 +185,7 @@ def main() -> None:
             "checkpoint": {"type": "path"},
             "user": {"type": "str", "default": ""},
             "cache": {"type": "path"},
+            "writable": {"type": "list", "elements": "path", "default": []},
             "timeout": {"type": "int", "default": 300},
         },
         supports_check_mode=True,
@@ -186,6 +208,9 @@ def main() -> None:
         user=module.params["user"],
         timeout=module.params["timeout"],
     )
+    may_not = denied(module)
+    if may_not:
+        module.fail_json(msg="The engine would not start: " + "\n".join(may_not))
     try:
         answer, seconds = answer_to(question, module.params["cache"], not module.check_mode)
     except (OSError, probe.ProbeFailed) as error:

@@ -168,17 +168,17 @@ options:
     description: Seconds that a single command, such as C(nvidia-smi), may take.
     type: int
     default: 20
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
 attributes:
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying the target.
     support: full
     details: Nothing is changed in either mode.
   diff_mode:
-    description: Will return details on what has changed (or possibly needs changing in check_mode), when in diff mode.
     support: none
     details: Nothing is changed, so there is no difference to show.
   idempotent:
-    description: When run twice in a row outside check mode, the second invocation indicates no change.
     support: full
     details: Nothing is changed.
 """

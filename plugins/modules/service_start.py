@@ -14,26 +14,42 @@ author: llmfleet engineers (@llmfleet)
 description:
   - Compares the state that the service's main process was started with, E(LLMFLEET_STATE) in its environment, with the
     one that is wanted, and starts or restarts the service if and only if they differ.
+  - Without O(state) it starts what was deployed last, unless that runs, whatever its state is.
+  - It does not wait until the engine is ready, which M(llmfleet.sglang.completion) does.
   - A service that met its start limit is reset first.
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
 attributes:
   check_mode:
     support: full
-    description: Runs in check mode and says what it would do, without doing it.
   diff_mode:
     support: none
-    description: Returns what changes as a diff.
   idempotent:
     support: full
-    description: A second run changes nothing.
 options:
   name:
     description: The service's name, without C(.service).
     type: str
     required: true
   state:
-    description: The wanted state, as it stands in the unit's C(Environment=LLMFLEET_STATE).
+    description:
+      - The wanted state, as it stands in the unit's C(Environment=LLMFLEET_STATE).
+      - Without it the service is started as its unit says. Nothing is started where there is no such unit, or where one
+        of O(others) runs.
     type: str
-    required: true
+  others:
+    description: Services that it cannot run beside. They are looked at where O(state) is left out.
+    type: list
+    elements: str
+    default: []
+  enabled:
+    description: Whether to have it come back after a reboot too. V(false) leaves that as it is.
+    type: bool
+    default: false
+  times_file:
+    description: A file of the host record that keeps the times of a cut-over, for M(llmfleet.sglang.cutover_info).
+    type: path
 """
 
 EXAMPLES = r"""
@@ -41,6 +57,13 @@ EXAMPLES = r"""
   llmfleet.sglang.service_start:
     name: sglang-qwen
     state: "{{ wanted }}"
+
+- name: Start what was stopped, as it was deployed, and have it come back after a reboot
+  llmfleet.sglang.service_start:
+    name: sglang-qwen
+    others: [sglang-kimi]
+    enabled: true
+  become: true
 """
 
 RETURN = r"""
@@ -48,6 +71,14 @@ reason:
   description: Why the service was started; empty when it runs the wanted state already.
   returned: success
   type: str
+enabled:
+  description: Whether it did not come back after a reboot before, and does now.
+  returned: success
+  type: bool
+started:
+  description: Whether systemd was told to start it, in a run that fails too.
+  returned: always
+  type: bool
 main_pid:
   description: Its main process.
   returned: success
@@ -59,41 +90,75 @@ was_active:
 """
 
 import subprocess
+import time
+from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import times
 from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd import unit as systemd
+
+
+def _systemctl(*words: str, must: bool = True) -> None:
+    subprocess.run(["systemctl", *words], check=must, capture_output=True, text=True, timeout=120)
 
 
 def _start(name: str, *, restart: bool) -> None:
     """Bring the unit up as it stands on the disk now; whoever waits for its answers sees how it fares."""
     service = f"{name}.service"
-    start = ["restart" if restart else "start", "--no-block", service]
-    for command in (["daemon-reload"], ["reset-failed", service], start):
-        must = command[0] != "reset-failed"  # it has nothing to reset in most runs
-        subprocess.run(["systemctl", *command], check=must, capture_output=True, text=True, timeout=120)
+    _systemctl("daemon-reload")
+    _systemctl("reset-failed", service, must=False)  # it has nothing to reset in most runs
+    _systemctl("restart" if restart else "start", "--no-block", service)
+
+
+def _reason(module: AnsibleModule, before: systemd.Unit) -> str:
+    """Say why it has to be started; "" if it has not. Fails where it must not be."""
+    name, wanted, others = (module.params[key] for key in ("name", "state", "others"))
+    if wanted is not None:
+        return systemd.why_restart(before, wanted)
+    against = systemd.why_not_start(name, before, {other: systemd.read(other) for other in others})
+    if against:
+        module.fail_json(msg=against, started=False)
+    return systemd.why_start(before)
 
 
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(
-        argument_spec={"name": {"type": "str", "required": True}, "state": {"type": "str", "required": True}},
+        argument_spec={
+            "name": {"type": "str", "required": True},
+            "state": {"type": "str"},
+            "others": {"type": "list", "elements": "str", "default": []},
+            "enabled": {"type": "bool", "default": False},
+            "times_file": {"type": "path"},
+        },
         supports_check_mode=True,
     )
-    name, wanted = module.params["name"], module.params["state"]
+    name, kept = module.params["name"], module.params["times_file"]
+    started = enable = False
     try:
-        before = systemd.read(name)
-        reason = systemd.why_restart(before, wanted)
-        if reason and not module.check_mode:
-            _start(name, restart=before.active == "active")
-        after = before if module.check_mode else systemd.read(name)
+        before = after = systemd.read(name)
+        reason = _reason(module, before)
+        enable = module.params["enabled"] and not before.enabled
+        if not module.check_mode:
+            if reason:
+                started = True
+                times.note(Path(kept) if kept else None, times.START, time.time(), service=name, why=reason)
+                _start(name, restart=before.active == "active")
+            if enable:
+                _systemctl("enable", f"{name}.service")
+            after = systemd.read(name)
     except subprocess.CalledProcessError as error:
-        said = (error.stderr or error.stdout or "").strip()
-        module.fail_json(msg=f"{name}.service does not start: {said}. See: journalctl -u {name}.service")
+        said = (error.stderr or error.stdout or "").strip().rstrip(".")
+        see = f"See: journalctl -u {name}.service"
+        module.fail_json(msg=f"{name}.service does not start: {said}. {see}", started=started)
     except subprocess.TimeoutExpired as error:
-        module.fail_json(msg=f"{name}.service does not start: systemctl gave no answer in {error.timeout:.0f} s.")
+        late = f"{name}.service does not start: systemctl gave no answer in {error.timeout:.0f} s."
+        module.fail_json(msg=late, started=started)
     module.exit_json(
-        changed=bool(reason),
+        changed=bool(reason) or enable,
         reason=reason,
+        enabled=enable,
+        started=started,
         main_pid=after.main_pid,
         was_active=before.active in ("active", "activating"),
     )

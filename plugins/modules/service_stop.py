@@ -12,7 +12,6 @@ short_description: Stop a systemd service and prove that nothing of it is left
 version_added: 0.1.0
 author:
   - llmfleet engineers (@llmfleet)
-extends_documentation_fragment: llmfleet.sglang.progress
 description:
   - Stops one systemd service, whoever made it, and then waits until its unit is inactive, every process
     that it had is gone, nothing listens on the given ports, and the GPU memory that its processes held
@@ -25,6 +24,8 @@ description:
   - A service that has failed, also by its start limit, is reset, so that a later start is not refused.
   - What is still held when the time is up is named, and the module fails. Unit files are never removed, and a process
     that is not the service's is named but never killed.
+  - A service that a C(.path), C(.socket) or C(.timer) would start again, now or after the next boot, is left alone, and
+    the module fails with the command that disables it.
   - A service that does not exist or does not run is no error. That the ports are free is looked at all
     the same, and that the GPU memory is free, unless one of the services in O(tolerate) runs by then.
 options:
@@ -110,17 +111,21 @@ options:
   durations_file:
     description: A file on the host in which the seconds of each phase are kept, to be said the next time.
     type: path
+  times_file:
+    description: A file of the host record that keeps the times of a cut-over, for M(llmfleet.sglang.cutover_info).
+    type: path
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
+  - llmfleet.sglang.progress
 attributes:
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying the target.
     support: full
     details: Nothing is stopped or disabled. What would be is returned, with everything that was found.
   diff_mode:
-    description: Will return details on what has changed (or possibly needs changing in check_mode), when in diff mode.
     support: full
     details: Shows the unit's state and whether it is enabled.
   idempotent:
-    description: When run twice in a row outside check mode, the second invocation indicates no change.
     support: full
     details: A stopped service stays as it is.
 """
@@ -194,9 +199,11 @@ after:
   returned: always
 """
 
+import time
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import times
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.stop import (
     CannotStop,
     Machine,
@@ -265,11 +272,12 @@ def main() -> None:
             "gpu_timeout": {"type": "int", "default": 120},
             "gpu_slack_mib": {"type": "int", "default": 1024},
             "durations_file": {"type": "path"},
+            "times_file": {"type": "path"},
             "progress_file": {"type": "path"},
         },
         supports_check_mode=True,
     )
-    kept = module.params["durations_file"]
+    kept, times_file, began = module.params["durations_file"], module.params["times_file"], time.time()
     progress = Progress(module.params["progress_file"], Path(kept) if kept else None)
     report = Report()
     try:
@@ -280,6 +288,11 @@ def main() -> None:
         module.fail_json(msg=str(error), service=module.params["name"], **untouched)
     finally:
         progress.close(ended=report.stopped and not report.held)
+    if report.stopped and times_file and not module.check_mode:
+        # From when it was told to end on, it is not counted as serving.
+        told = began + float(report.drain.get("seconds", 0))
+        name, ended = request.name.removesuffix(".service"), round(time.time(), 2)
+        times.note(Path(times_file), times.STOP, told, service=name, ended=ended)
     for warning in report.warnings:
         module.warn(warning)
     result = {

@@ -18,10 +18,9 @@ LARGEST_REPLY = 1 << 20
 # What these say of a request will not get better by waiting.
 FINAL = {
     400: "refuses the request",
-    401: "wants an API key",
-    403: "refuses the API key",
     422: "refuses the request",
 }
+KEY = (401, 403)
 
 
 class NotYet(Exception):
@@ -30,6 +29,10 @@ class NotYet(Exception):
 
 class Wrong(Exception):
     """The server answered in a way that waiting does not mend."""
+
+
+class Refused(Wrong):
+    """The server takes no request with this key."""
 
 
 class Server:
@@ -49,7 +52,10 @@ class Server:
         try:
             reply = json.loads(text)
         except ValueError:
-            raise Wrong(f"{self.url}{path} answered something that is not JSON: {text[:200]!r}") from None
+            # A reply that begins as an object and has no end did not come whole.
+            cut = text.lstrip().startswith(b"{") and not text.rstrip().endswith(b"}")
+            what = f"a reply that was cut off after {len(text)} bytes" if cut else "something that is not JSON"
+            raise Wrong(f"{self.url}{path} answered {what}: {text[:200]!r}") from None
         if not isinstance(reply, dict):
             raise Wrong(f"{self.url}{path} answered something that is no object: {text[:200]!r}")
         return reply
@@ -91,6 +97,11 @@ class Server:
         except urllib.error.HTTPError as error:
             with error:
                 said = " ".join(error.read(2000).decode("utf-8", "replace").split())
+            if error.code in KEY:
+                raise Refused(
+                    f"The server refuses the key ({error.code}): set sglang_api_key to the one that it runs with. "
+                    f"{self.url}{path} says: {said[:300]}"
+                ) from None
             message = f"{self.url}{path} {FINAL.get(error.code, 'answers')} (HTTP {error.code}): {said[:300]}"
             raise (Wrong if error.code in FINAL else NotYet)(message) from None
         except (OSError, http.client.HTTPException) as error:

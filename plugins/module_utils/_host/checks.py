@@ -91,7 +91,37 @@ def _services(facts: Facts, wanted: Wanted) -> list[Finding]:
         )
         for name in gone
     ]
-    return [*_foreign_unit(facts, wanted), *missing]
+    return [*_foreign_unit(facts, wanted), *_lost(facts), *_triggered(facts), *missing]
+
+
+def _lost(facts: Facts) -> list[Finding]:
+    """What runs and could not come back: said while it runs, for once it is stopped nobody can start it again."""
+    return [
+        Finding(
+            "no_unit_file",
+            BLOCKS,
+            f"{name} runs, and there is no unit file that it could be started from again: there would be no way back.",
+            facts.units[name].fragment or f"{name}: {facts.units[name].load}",
+            f"Write /etc/systemd/system/{name} (systemctl show {name} tells its ExecStart, User and Environment) "
+            "and run systemctl daemon-reload; accepted, the deployment goes on without a way back.",
+        )
+        for name in facts.lost
+    ]
+
+
+def _triggered(facts: Facts) -> list[Finding]:
+    """What another unit starts would come up beside the instance: now, or after the next boot."""
+    return [
+        Finding(
+            "triggered",
+            BLOCKS,
+            f"{name} has to be stopped, and {', '.join(by)} would start it again.",
+            ", ".join(by),
+            f"Run systemctl disable --now {' '.join(by)} on the host.",
+        )
+        for name, by in facts.triggers.items()
+        if by
+    ]
 
 
 def _foreign_unit(facts: Facts, wanted: Wanted) -> list[Finding]:

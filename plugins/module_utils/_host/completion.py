@@ -13,14 +13,17 @@ tool call (parsers that do not fit the model).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, Callable, TypeVar
 
+from .._cutover import times
 from .._diagnosis.causes import Cause, Diagnosis, diagnose, fatal
-from .asking import NotYet, Server, Wrong
+from .asking import NotYet, Refused, Server, Wrong
 from .judge import Answer, Question, ToolCall, assemble, judge, judge_call
 from .watch import Dead, Machine, Watch, Watched
 
@@ -48,7 +51,7 @@ class Request:
 
     checks: which of CHECKS to make after the questions; tool_call: one more, if there is one; address and port: where
     the service itself is to listen; causes: what failures are explained by; accept: ids of causes whose lines a
-    server that answers may log.
+    server that answers may log; times: where the times of a cut-over are kept.
     """
 
     url: str
@@ -68,6 +71,7 @@ class Request:
     hang_seconds: float = 0
     causes: tuple[Cause, ...] = ()
     accept: tuple[str, ...] = ()
+    times: Path | None = None
 
 
 @dataclass
@@ -86,6 +90,7 @@ class Report:
 
 def verify(request: Request, machine: Machine) -> Report:
     """Wait for a first right answer, ask for everything else, and report, all within the timeout."""
+    began = time.time()
     verification = _Verification(request, machine)
     report = verification.report
     try:
@@ -94,8 +99,11 @@ def verify(request: Request, machine: Machine) -> Report:
         report.problem = str(error)
         report.dead = isinstance(error, Dead)
         lines = verification.watch.lines()
-        report.journal = lines[-request.journal_lines :]
-        report.diagnosis = report.diagnosis or diagnose(request.causes, [report.problem, *lines])
+        if not isinstance(error, Refused):  # to a key that is refused the log has nothing to say
+            report.journal = lines[-request.journal_lines :]
+            report.diagnosis = report.diagnosis or diagnose(request.causes, [report.problem, *lines])
+    ready = None if report.ready_seconds is None else began + report.ready_seconds
+    times.note_answers(request.times, ready, time.time(), bool(report.problem))
     return report
 
 

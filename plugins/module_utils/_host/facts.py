@@ -10,7 +10,7 @@ import json
 import os
 import platform
 import shutil
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from .._gpu.cards import Reading
@@ -65,7 +65,8 @@ class Facts:
     """What one look at a host showed; everything that the checks judge.
 
     releases: by commit, the CUDA of the finished release ("" if none); clock_synchronised: None if nobody says;
-    model: the checkpoint's config.json, empty while it is not on the host.
+    model: the checkpoint's config.json, empty while it is not on the host; lost: services that run and could not be
+    started again; triggers: by service, the units that start it.
     """
 
     os_id: str
@@ -91,6 +92,8 @@ class Facts:
     shm: Space
     clock_synchronised: bool | None
     model: dict[str, Any]
+    lost: tuple[str, ...] = ()
+    triggers: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def gpus(self) -> Reading:
@@ -130,7 +133,7 @@ def collect(question: Question, runner: Runner = run, proc: str = PROC, root: st
     processes = read_processes(proc)
     view = look(runner, question.timeout, proc) if question.gpus else View(Reading("not asked"))
     view = replace(view, reading=view.reading.only(question.visible))
-    units, unit_problem = _units(question, runner)
+    units, triggers, unit_problem = _units(question, runner)
     pids = {held.pid for held in view.reading.processes}
     return Facts(
         os_id=release.get("ID", ""),
@@ -157,18 +160,24 @@ def collect(question: Question, runner: Runner = run, proc: str = PROC, root: st
         # In a container the clock is that of the machine below, and nothing in here can set it.
         clock_synchronised=None if in_container(root) else clock_synchronised(runner, question.timeout),
         model=_model(question),
+        lost=tuple(unit.name for unit in units.values() if not unit.stopped and not unit.comes_back),
+        triggers=triggers,
     )
 
 
-def _units(question: Question, runner: Runner) -> tuple[dict[str, Unit], str]:
+def _units(question: Question, runner: Runner) -> tuple[dict[str, Unit], dict[str, tuple[str, ...]], str]:
+    """The services, what starts them, and what systemd has against being asked."""
     found: dict[str, Unit] = {}
+    triggers: dict[str, tuple[str, ...]] = {}
     try:
         for name in question.services:
             unit = systemd.show(runner, name, question.timeout)
             found[unit.name] = unit
+            if unit.triggered_by:
+                triggers[unit.name] = systemd.triggers(runner, unit, question.timeout)
     except SystemdError as error:
-        return found, str(error)
-    return found, ""
+        return found, triggers, str(error)
+    return found, triggers, ""
 
 
 def _foreign_unit(unit: Unit | None) -> str:

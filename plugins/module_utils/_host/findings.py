@@ -41,6 +41,7 @@ CATALOGUE = {
     "listen_address": "The host cannot listen on the wanted address.",
     "memory_fit": "How weights and KV cache fit into the cards.",
     "multicast": "What needs multicast and the cards' having it do not go together.",
+    "no_unit_file": "A service that is to be stopped has no unit file that it could be started from again.",
     "nvidia_smi": "nvidia-smi is missing, fails, or does not answer.",
     "os_release": "The operating system is none that the collection is made for.",
     "path": "A folder that the deployment uses cannot be used.",
@@ -53,6 +54,7 @@ CATALOGUE = {
     "systemd": "systemd does not run, or does not answer.",
     "tensor_parallel": "The parallel sizes do not fit the cards or the model.",
     "time_sync": "The clock is not synchronised.",
+    "triggered": "Another unit would start a service again that is to be stopped.",
 }
 
 

@@ -12,6 +12,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .wording import LONGEST, contains, is_garbage, plain
+
+# The next step after an answer that tells nothing of its cause.
+LOOK = (
+    "Compare the checkpoint's revision, the quantization and the chat template with those of the model profile; the "
+    "engine's log may have warnings."
+)
 # How a model writes a tool call that no parser took out of its text.
 CALL_AS_TEXT = re.compile(r"<\|?/?tool_call|<function=|<\|tool_calls_section|<arg_key>|\[TOOL_CALLS\]|\"name\"\s*:")
 
@@ -61,17 +68,40 @@ def judge(question: Question, reply: Mapping[str, Any], seconds: float = 0.0, ch
     """Whether a chat completion's reply is the right answer, with what is wrong about it if not."""
     message, finish = message_of(reply)
     text = str(message.get("content") or "")
-    asked, wanted = f"asked {question.text!r}", f"expected {question.expect!r}" if question.expect else ""
-    problem = ""
-    if not text.strip():
-        problem = f"{asked}, it said nothing (finish reason {finish or 'missing'})"
-        if message.get("reasoning_content"):
-            problem += "; all tokens went into reasoning: raise max_tokens, or turn thinking off for this prompt"
-    elif is_garbage(text):
-        problem = f"{asked}, it said garbage: {text[:80]!r}"
-    elif question.expect and not contains(text, question.expect):
-        problem = f"{asked}, {wanted}, got {text[:200]!r}"
+    problem = _error_of(reply) or _problem(question, message, text, finish)
+    if problem:
+        problem = f"asked {question.text!r}, {problem}"
     return Answer(question.text, question.expect, text, seconds, finish, problem, check)
+
+
+def _problem(question: Question, message: Mapping[str, Any], text: str, finish: str) -> str:
+    """What is wrong about the text, and the next step; "" if nothing is."""
+    if not text.strip():
+        said = f"it said nothing (finish reason {finish or 'missing'})"
+        if message.get("reasoning_content"):
+            return f"{said}; all tokens went into reasoning: raise max_tokens, or turn thinking off for this prompt"
+        return f"{said}. {LOOK}"
+    if is_garbage(text):
+        return f"it said garbage: {text[:80]!r}"
+    if not question.expect:
+        return ""
+    got = f"expected {question.expect!r}, got {text[:200]!r}"
+    if not contains(text, question.expect):
+        if finish == "length":
+            return f"{got}, cut off at max_tokens: raise it, or turn thinking off for this prompt"
+        return f"{got}. {LOOK}"
+    if len(plain(text)) > LONGEST:
+        return f"{got}, and so on for {len(text)} characters, where a short answer was asked for. {LOOK}"
+    return ""
+
+
+def _error_of(reply: Mapping[str, Any]) -> str:
+    """The server's own message, where it answers an error with the status of a success."""
+    if _choice(reply) or not (reply.get("object") == "error" or reply.get("error")):
+        return ""
+    error = reply.get("error")
+    told = error.get("message") if isinstance(error, dict) else error or reply.get("message")
+    return f"the server answered an error: {str(told or dict(reply))[:300]}"
 
 
 def judge_call(wanted: ToolCall, reply: Mapping[str, Any], seconds: float = 0.0) -> Answer:
@@ -142,17 +172,3 @@ def assemble(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 def _choice(reply: Mapping[str, Any]) -> dict[str, Any]:
     choices = reply.get("choices")
     return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-
-
-def contains(text: str, expected: str) -> bool:
-    """Whether the expected words stand in the text as whole words, whatever their case and spacing."""
-    words = r"\s+".join(re.escape(word) for word in expected.split())
-    return re.search(rf"(?<!\w){words}(?!\w)", text, re.IGNORECASE) is not None
-
-
-def is_garbage(text: str) -> bool:
-    """Text as broken kernels make it: one character over and over (V(!!!!)), or nothing that can be read."""
-    marks = "".join(text.split())
-    if len(marks) >= 4 and len(set(marks)) == 1:
-        return True
-    return not any(mark.isalnum() for mark in marks)

@@ -129,7 +129,6 @@ def stop(request: Request, machine: Machine, check_mode: bool = False) -> Report
         _foresee(request, machine, report, before, recorded)
     else:
         _carry_out(request, machine, report, before, recorded)
-    report.warnings += _triggers(before.unit, machine)
     if before.gpus and before.gpus.status == "missing":
         report.warnings.append("there is no nvidia-smi on this host: nothing is proven about GPU memory")
     report.seconds = round(machine.clock() - began, 2)
@@ -154,7 +153,7 @@ def _carry_out(
     shared = segments.owned(before.processes, machine.proc, machine.shm) if request.clean_shm else []
     if report.stopped:
         report.drain = _drain(request, machine, before, recorded)
-        systemd.order(machine.run, ["stop", "--no-block"], request.name)
+        _tell_to_stop(request, machine, report)
     refused = _disable(request, machine) if report.disabled else ""
     gpus = request.gpus if report.stopped or before.processes else _gpus_must_be_free(request, machine)
     proof = _Proof(request, machine, report, recorded)
@@ -164,6 +163,18 @@ def _carry_out(
         report.held.append(refused)
     _clean(machine, report, shared)
     report.reset = _reset(request, machine, report)
+
+
+def _tell_to_stop(request: Request, machine: Machine, report: Report) -> None:
+    """Order the stop. A unit without a file is gone for systemd once its process ends, as the drain may have it do."""
+    try:
+        systemd.order(machine.run, ["stop", "--no-block"], request.name)
+    except SystemdError as error:
+        if systemd.show(machine.run, request.name).stopped:
+            return
+        if not report.drain.get("told"):
+            raise
+        report.warnings.append(str(error))  # its server was told to end: the proof says what came of that
 
 
 def _drain(request: Request, machine: Machine, before: Look, recorded: set[tuple[int, int]]) -> dict[str, Any]:
@@ -220,6 +231,12 @@ def _read(request: Request, machine: Machine) -> Reading:
 
 def _look_first(request: Request, machine: Machine) -> tuple[Look, set[tuple[int, int]]]:
     unit = systemd.show(machine.run, request.name)
+    triggers = systemd.triggers(machine.run, unit)
+    if triggers:
+        raise CannotStop(
+            f"{unit.name} was left alone: {', '.join(triggers)} would start it again while it is stopped, or after the "
+            f"next boot. Run systemctl disable --now {' '.join(triggers)} first."
+        )
     processes = read_processes(machine.proc)
     ours = processes_of(unit, processes, set(), machine.proc)
     gpus = _read(request, machine) if request.gpus else None
@@ -229,7 +246,7 @@ def _look_first(request: Request, machine: Machine) -> tuple[Look, set[tuple[int
             f"{gpus.message}. Mend the driver first, or stop without that proof (gpu_proof: skip)."
         )
     pids = {process.pid for process in ours}
-    listeners = [one for one in with_owners(read_listeners(None, machine.proc), processes, machine.proc)]
+    listeners = list(with_owners(read_listeners(None, machine.proc), processes, machine.proc))
     held = tuple(one for one in listeners if one.pid in pids or one.port in request.ports)
     others = _others(gpus, pids, processes, _tolerated(request)) if gpus else ()
     return Look(unit, ours, held, gpus, others), {process.key for process in ours}
@@ -358,11 +375,3 @@ def _held_on_gpus(look: Look, request: Request, pids: set[int]) -> list[str]:
         if left > request.gpu_slack:
             rows.append((uuid, f"{left} MiB in use that no listed process accounts for"))
     return [f"{cards}: {words}" for cards, words in reading.by_cards(rows)]
-
-
-def _triggers(unit: Unit, machine: Machine) -> list[str]:
-    return [
-        f"{name} is active and can start {unit.name} again"
-        for name in unit.triggered_by
-        if machine.run(["systemctl", "is-active", "--quiet", "--", name], 20).ok
-    ]

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import time
 from dataclasses import dataclass
@@ -82,6 +83,11 @@ class Unit:
     def enabled(self) -> bool:
         return self.file_state in ("enabled", "enabled-runtime")
 
+    @property
+    def comes_back(self) -> bool:
+        """Whether systemd could start it again once it has stopped: a transient unit ends with its process."""
+        return self.load == "loaded" and self.file_state != "transient" and os.path.exists(self.fragment)
+
 
 def unit_name(name: str) -> str:
     """The name with its suffix; ValueError when it cannot be a service's name."""
@@ -130,6 +136,19 @@ def order(run: Runner, verb: list[str], name: str, timeout: float = 60) -> None:
         run(["systemctl", "--no-ask-password", *verb, "--", full], timeout),
         f"systemctl {verb[0]} {full} failed",
     )
+
+
+def triggers(run: Runner, unit: Unit, timeout: float = 30) -> tuple[str, ...]:
+    """The units (.path, .socket, .timer) that would start it again: now, or after the next boot."""
+    found = []
+    for name in unit.triggered_by:
+        asked = ["systemctl", "show", "--no-pager", "--property=ActiveState,UnitFileState", "--", name]
+        outcome = run(asked, timeout)
+        _check(outcome, f"systemd does not answer for {name}")
+        trigger = parse_show(name, outcome.stdout)
+        if not trigger.stopped or trigger.enabled:
+            found.append(name)
+    return tuple(found)
 
 
 def journal(run: Runner, unit: Unit, lines: int, since: float = 0.0, timeout: float = 20) -> list[str]:

@@ -31,8 +31,8 @@ GPU_QUERY_TIMEOUT = 20.0
 FULL_UTILISATION = 95
 IDLE_SHARE = 0.25
 LINES_TO_DIAGNOSE = 5000
-# Requests, our own among them, go on being logged while the engine hangs.
-ACCESS = re.compile(r'"(?:GET|POST|HEAD) /\S* HTTP/')
+# Requests, our own among them, go on being logged while the engine hangs; a Python warning ends with a line of source.
+NOT_TOLD = re.compile(r'"(?:GET|POST|HEAD) /\S* HTTP/|^\s*warnings\.warn\(')
 
 
 class Dead(Wrong):
@@ -141,7 +141,7 @@ class _Hang:
             return
         self._next = now + HANG_LOOK_EVERY
         lines = systemd.journal(self._machine.run, unit, 20)
-        last = next((line for line in reversed(lines) if not ACCESS.search(line)), self.last)
+        last = next((line for line in reversed(lines) if not NOT_TOLD.search(line)), self.last)
         if last != self.last:
             self.last, self._silent_since, self._suspected = last, now, False
             return

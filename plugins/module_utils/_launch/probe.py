@@ -191,6 +191,14 @@ def ask(question: Question) -> dict[str, Any]:
 
 def _identity(user: str, folder: str) -> dict[str, Any]:
     """Return what makes a process another user's, and give that user the folder. Raises ProbeFailed."""
+    found = identity(user)
+    if found:
+        os.chown(folder, found["user"], found["group"])
+    return found
+
+
+def identity(user: str) -> dict[str, Any]:
+    """Return what makes a process that user's; empty for "" and for whoever runs this. Raises ProbeFailed."""
     if not user:
         return {}
     try:
@@ -201,7 +209,6 @@ def _identity(user: str, folder: str) -> dict[str, Any]:
         return {}
     if os.geteuid() != 0:
         raise ProbeFailed(f"only root can ask as {user}: run the module with become")
-    os.chown(folder, entry.pw_uid, entry.pw_gid)
     return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": os.getgrouplist(user, entry.pw_gid)}
 
 

@@ -112,7 +112,7 @@ def holds(condition: Mapping[str, Any], case: Case) -> bool:
 
 def _capability(wanted: Any, case: Case) -> bool:
     have = str(case.deployment["gpus"].get("compute_capability", ""))
-    return have == str(wanted) or have.split(".")[0] == str(wanted)
+    return have == str(wanted) or have.partition(".")[0] == str(wanted)
 
 
 def _repository(wanted: Any, case: Case) -> bool:

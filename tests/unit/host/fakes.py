@@ -189,6 +189,8 @@ class FakeHost:
         if "is-active" in argv:
             return (0 if unit and unit["ActiveState"] == "active" else 3), ""
         self.orders.append([word for word in argv if word != "--no-ask-password"])
+        if "stop" in argv and not unit:
+            return 5, f"Failed to stop {name}: Unit {name} not loaded."
         if "stop" in argv and unit:
             unit.update(ActiveState="deactivating", SubState="stop-sigterm")
             self.on_stop()

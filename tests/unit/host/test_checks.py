@@ -120,6 +120,18 @@ BAD: list[tuple[dict[str, Any], str, str, str]] = [
         "blocks",
         "/etc/systemd/system/sglang-qwen.service was not made by this collection",
     ),
+    (
+        {"lost": ("sglang-kimi.service",)},
+        "no_unit_file",
+        "blocks",
+        "sglang-kimi.service runs, and there is no unit file that it could be started from again",
+    ),
+    (
+        {"triggers": {"sglang-kimi.service": ("sglang-kimi.path",), "sglang-qwen.service": ()}},
+        "triggered",
+        "blocks",
+        "sglang-kimi.service has to be stopped, and sglang-kimi.path would start it again",
+    ),
     ({"checkpoint_bytes": 5 * GB}, "checkpoint_present", "informs", "5.0 GB"),
     ({"clock_synchronised": False}, "time_sync", "warns", "not synchronised"),
     ({"gpus": cards(link_generation_max=3, link_generation_card=5)}, "gpu_link", "warns", "GPU 2: generation 3 of 5"),
@@ -228,10 +240,28 @@ def test_one_look_at_a_host(host: FakeHost, tmp_path: Path) -> None:
     assert facts.systemd and facts.gpu_owners[10].unit == "sglang-kimi.service"
     assert [(one.port, one.unit) for one in facts.listeners] == [(30000, "sglang-kimi.service")]
     assert facts.units["sglang-kimi.service"].main_pid == 10 and not facts.units["sglang-qwen.service"].exists
+    assert facts.lost == ("sglang-kimi.service",) and facts.triggers == {}
     assert facts.spaces["root"].parent == str(tmp_path) and facts.spaces["root"].free > 0
     assert facts.interpreter.version >= (3, 9)
     assert facts.commands["systemctl"].endswith("/systemctl")
     json.dumps(facts.as_dict())
+
+
+def test_what_cannot_come_back_and_what_comes_back_by_itself(host: FakeHost, tmp_path: Path) -> None:
+    file = tmp_path / "kimi.service"
+    file.touch()
+    host.add_unit("sglang-kimi.service", FragmentPath=str(file), TriggeredBy="kimi.path kimi.timer kimi.socket")
+    host.add_unit("kimi.path", "inactive", UnitFileState="enabled")
+    host.add_unit("kimi.timer", "active", UnitFileState="static")
+    host.add_unit("kimi.socket", "inactive", UnitFileState="disabled")
+    facts = collect(WANTED.question(20), host.run, host.proc, str(tmp_path))
+    assert facts.lost == () and facts.triggers == {"sglang-kimi.service": ("kimi.path", "kimi.timer")}
+    for change in ({"UnitFileState": "transient"}, {"LoadState": "not-found"}, {"FragmentPath": str(tmp_path / "no")}):
+        host.add_unit("sglang-kimi.service", FragmentPath=str(file))
+        host.units["sglang-kimi.service"].update(change)
+        assert collect(WANTED.question(20), host.run, host.proc, str(tmp_path)).lost == ("sglang-kimi.service",)
+    host.add_unit("sglang-kimi.service", "inactive", FragmentPath=str(tmp_path / "no"))
+    assert collect(WANTED.question(20), host.run, host.proc, str(tmp_path)).lost == ()
 
 
 def test_os_release_with_and_without_quotes() -> None:

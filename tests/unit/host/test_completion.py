@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 import time
@@ -12,9 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from ansible_collections.llmfleet.sglang.plugins.module_utils._diagnosis.causes import Cause
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.completion import Report, Request, verify
-from ansible_collections.llmfleet.sglang.plugins.module_utils._host.judge import Question, contains, is_garbage, judge
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.judge import Question, judge
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.watch import Machine
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.wording import contains, is_garbage
 from ansible_collections.llmfleet.sglang.tests.unit.host.engine import (
     FRANCE,
     JAPAN,
@@ -109,6 +112,8 @@ def test_an_answer_that_drips_is_given_up(engine: Engine, unit: FakeHost) -> Non
     assert "the answer did not end in time" in report.problem
 
 
+# Would explain anything, if it were asked.
+DIAGNOSES_ALL = Cause("any", (re.compile("."),), "Something.", "Do something.", "nowhere")
 WRONG = [
     (reply("Berlin."), "expected 'Paris', got 'Berlin.'"),
     (reply("!!!!!!!!"), "it said garbage: '!!!!!!!!'"),
@@ -116,7 +121,19 @@ WRONG = [
     (reply(""), "it said nothing (finish reason stop)"),
     (reply(None, "length", reasoning_content="Let me think"), "all tokens went into reasoning"),
     ({"choices": []}, "it said nothing (finish reason missing)"),
-    ({"object": "error"}, "it said nothing"),
+    ({"object": "error"}, "the server answered an error: {'object': 'error'}"),
+    ({"object": "error", "message": "no KV cache left"}, "the server answered an error: no KV cache left"),
+    ({"error": {"message": "no KV cache left", "code": 1}}, "the server answered an error: no KV cache left"),
+    (reply("Paris" + 200 * "!"), "it said garbage: 'Paris!!!!"),
+    (reply(200 * "Paris "), "it said garbage: 'Paris Paris"),
+    (reply("Paris \ufffd\ufffd\u0120 $%^&* qxzk Paris"), "it said garbage: 'Paris"),
+    (
+        reply("It is not Paris, it is Lyon."),
+        "expected 'Paris', got 'It is not Paris, it is Lyon.'. Compare the checkpoint",
+    ),
+    (reply("The capital of", "length"), "got 'The capital of', cut off at max_tokens: raise it"),
+    (reply(" ".join(f"Paris, sentence {number}." for number in range(99))), "where a short answer was asked for"),
+    (reply(" "), "it said nothing (finish reason stop). Compare the checkpoint"),
 ]
 
 
@@ -142,12 +159,26 @@ def test_another_models_server_is_not_taken(engine: Engine, unit: FakeHost) -> N
     assert report.problem.endswith("serves kimi-k2.5, not qwen3.5-397b") and engine.asked == []
 
 
-@pytest.mark.parametrize(("status", "words"), [(401, "wants an API key"), (400, "refuses the request")])
+@pytest.mark.parametrize(("status", "words"), [(400, "refuses the request"), (422, "refuses the request")])
 def test_a_refusal_that_waiting_does_not_mend(engine: Engine, unit: FakeHost, status: int, words: str) -> None:
     engine.script = lambda number, body: (status, {"message": "no such thing"})
     report = ask(unit, engine.url)
     assert words in report.problem and f"(HTTP {status})" in report.problem and "no such thing" in report.problem
     assert unit.now == 0
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_key_that_is_refused_comes_first_and_the_log_not_at_all(engine: Engine, unit: FakeHost, status: int) -> None:
+    engine.script = lambda number, body: (status, {"error": "Unauthorized"})
+    report = ask(unit, engine.url, causes=(DIAGNOSES_ALL,))
+    assert report.problem.startswith(f"The server refuses the key ({status}): set sglang_api_key")
+    assert report.problem.endswith('/v1/chat/completions says: {"error": "Unauthorized"}')
+    assert (report.journal, report.dead, unit.now) == ([], False, 0) and report.diagnosis is None
+
+
+def test_a_reply_that_was_cut_off(engine: Engine, unit: FakeHost) -> None:
+    engine.script = lambda number, body: (200, b'{"choices"')
+    assert "a reply that was cut off after 10 bytes: b'{\"choices\"'" in ask(unit, engine.url).problem
 
 
 def test_an_answer_that_is_no_json(engine: Engine, unit: FakeHost) -> None:
@@ -207,15 +238,65 @@ def test_no_unit_needs_to_be_watched(engine: Engine, host: FakeHost) -> None:
         ("C++ it is", "C++", True),
         ("東京です", "東京", False),
         ("東京", "東京", True),
+        ("The capital of France is **Paris**.", "Paris", True),
+        ("<think>It is not Paris? It is.</think>\n\n**Paris**", "Paris", True),
+        ("Not Lyon, Paris.", "Paris", True),
+        ("Paris is not only the capital but the largest city.", "Paris", True),
+        ("Some say it is not Paris. They are wrong: it is Paris.", "Paris", True),
+        ("It is not Paris, it is Lyon.", "Paris", False),
+        ("It isn't Paris.", "Paris", False),
+        ("It is not the **Paris** you mean.", "Paris", False),
+        ("Paris is not the capital.", "Paris", False),
+        ("\\boxed{4}", "4", True),
     ],
 )
 def test_expected_words_stand_by_themselves(text: str, expected: str, found: bool) -> None:
     assert contains(text, expected) is found
 
 
+READABLE = [
+    (text, False)
+    for text in (
+        "The capital of France is **Paris**.",
+        "The capital of Japan is **Tokyo** (東京, Tōkyō).",
+        "日本の首都は東京です。",
+        "Столица Франции — Париж.",
+        "*Hamlet* was written by **William Shakespeare**, around 1599.",
+        "| a | b |\n|-----------|-----------|\n| 1 | 2 |",
+        "It is 100000000.",
+        "Paris, the City of Light 🗼\ufffd",
+        "No, no, no: Paris.",
+        "print('Paris')\n" + 40 * "=",
+    )
+]
+UNREADABLE = [
+    (text, True)
+    for text in (
+        "Paris" + 200 * "!",
+        200 * "Paris ",
+        40 * "Paris",
+        20 * "the capital of France, ",
+        "Paris \ufffd\ufffd\ufffd Paris",
+        "Paris的 цел بال",
+        "ĠParisĠisĠtheĠcapital",
+        "Paris $%^&*( )_+{}|:<>?~ ]['",
+    )
+]
+
+
 @pytest.mark.parametrize(
     ("text", "garbage"),
-    [("!!!!", True), ("+ + + +", True), ("aaaa", True), ("?!", True), ("4", False), ("Paris", False), ("...", True)],
+    [
+        ("!!!!", True),
+        ("+ + + +", True),
+        ("aaaa", True),
+        ("?!", True),
+        ("4", False),
+        ("Paris", False),
+        ("...", True),
+        *READABLE,
+        *UNREADABLE,
+    ],
 )
 def test_garbage(text: str, garbage: bool) -> None:
     assert is_garbage(text) is garbage

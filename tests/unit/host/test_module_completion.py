@@ -35,6 +35,7 @@ GIVEN: dict[str, Any] = {
     "request_timeout": 60,
     "restarts_allowed": 0,
     "journal_lines": 40,
+    "times_file": None,
 }
 FOUND = Diagnosis("one", "It went.", "Wait.", "boom", "x")
 

@@ -258,7 +258,7 @@ def hang(unit: FakeHost, **changes: Any) -> Report:
 def test_a10_a_collective_that_hangs_is_told_from_loading(unit: FakeHost) -> None:
     unit.add_process(10, unit=SERVICE, gpu=80000)
     unit.loads = {0: ("100", "92.10"), 1: ("100", "139.00")}
-    unit.journal = ["Capture cuda graph begin.", 'INFO: 10.0.0.1:1 - "GET /ready HTTP/1.1" 503']
+    unit.journal = ["Capture cuda graph begin.", "  warnings.warn(", 'INFO: 10.0.0.1:1 - "GET /ready HTTP/1.1" 503']
     report = hang(unit)
     assert "hangs: no new line in its log for 130 s, while its 2 cards are fully used" in report.problem
     assert "139 of 600 W" in report.problem and report.problem.endswith("Its last line: Capture cuda graph begin.")

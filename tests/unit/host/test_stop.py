@@ -234,10 +234,20 @@ def test_a_service_that_cannot_be_disabled_is_stopped_and_told(kimi: FakeHost) -
     assert len(report.held) == 1 and "it stays enabled" in report.held[0]
 
 
-def test_what_can_start_it_again_is_said(kimi: FakeHost) -> None:
-    kimi.add_unit("sglang-kimi.socket")
-    kimi.units[KIMI]["TriggeredBy"] = "sglang-kimi.socket"
-    assert go(kimi).warnings == ["sglang-kimi.socket is active and can start sglang-kimi.service again"]
+@pytest.mark.parametrize(("active", "state"), [("active", "static"), ("inactive", "enabled")])
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_a_trigger_is_named_and_never_fought(kimi: FakeHost, active: str, state: str, check_mode: bool) -> None:
+    kimi.add_unit("sglang-kimi.path", active, UnitFileState=state)
+    kimi.units[KIMI]["TriggeredBy"] = "sglang-kimi.path"
+    with pytest.raises(CannotStop, match=r"systemctl disable --now sglang-kimi\.path first"):
+        go(kimi, check_mode=check_mode)
+    assert kimi.orders == []
+
+
+def test_a_trigger_that_is_off_is_no_hindrance(kimi: FakeHost) -> None:
+    kimi.add_unit("sglang-kimi.path", "inactive", UnitFileState="disabled")
+    kimi.units[KIMI]["TriggeredBy"] = "sglang-kimi.path"
+    assert go(kimi).held == []
 
 
 def test_a_failed_end_is_gone_too_and_said(kimi: FakeHost) -> None:
@@ -250,8 +260,8 @@ def test_a_failed_end_is_gone_too_and_said(kimi: FakeHost) -> None:
 SERVER = """
 import socket, subprocess, sys, time
 port = int(sys.argv[1])
-if len(sys.argv) == 2:
-    subprocess.Popen([sys.executable, "-c", sys.orig_argv[2], str(port), "child"])
+if len(sys.argv) == 3:  # the parent, which is told the child's code
+    subprocess.Popen([sys.executable, "-c", sys.argv[2], str(port)])
     time.sleep(600)
 listener = socket.socket()
 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -266,7 +276,9 @@ def test_real_processes_a_child_that_outlives_its_parent_and_holds_the_port() ->
     """Real processes, real /proc: only systemd is played. The child is found, named, and not killed."""
     port = 41987
     main = subprocess.Popen(
-        [sys.executable, "-c", SERVER, str(port)], stdout=subprocess.PIPE, env={**os.environ, "INVOCATION_ID": "f00d"}
+        [sys.executable, "-c", SERVER, str(port), SERVER],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "INVOCATION_ID": "f00d"},
     )
     assert main.stdout and main.stdout.readline() == b"ready\n"
     state = {"ActiveState": "active", "MainPID": str(main.pid), "InvocationID": "f00d", "LoadState": "loaded"}

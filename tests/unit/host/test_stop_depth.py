@@ -181,7 +181,7 @@ def test_without_connections_nothing_is_in_flight(host: FakeHost, engine: Engine
 
 def test_connections_are_waited_for_where_there_are_no_metrics(host: FakeHost, engine: Engine) -> None:
     host.connect(("127.0.0.1", engine.server_port))
-    host.at(7, lambda: host.connect())
+    host.at(7, host.connect)
     seen = drain(host, engine)
     assert seen["idle"] and seen["connections_before"] == 1 and seen["requests_before"] is None
     assert host.now == pytest.approx(7, abs=0.6)
@@ -207,7 +207,7 @@ def test_the_time_to_drain_is_bounded(host: FakeHost, engine: Engine) -> None:
 
 def test_a_stop_drains_first(kimi: FakeHost) -> None:
     kimi.connect(("10.77.0.11", 30000))
-    kimi.at(4, lambda: kimi.connect())
+    kimi.at(4, kimi.connect)
     report = go(kimi, replace(REQUEST, drain_timeout=30))
     assert report.drain["seconds"] == pytest.approx(4, abs=0.6) and report.held == []
     assert report.seconds >= 6
@@ -229,6 +229,29 @@ def test_a_server_that_does_not_finish_is_stopped_all_the_same(kimi: FakeHost) -
     report = go(kimi, replace(REQUEST, drain_timeout=10))
     assert report.drain["told"]["ended"] is False and report.held == []
     assert report.drain["told"]["seconds"] == pytest.approx(10)
+
+
+def test_a_unit_without_a_file_that_the_drain_ended_is_stopped(kimi: FakeHost) -> None:
+    """systemd forgets it with its last process, and has nothing loaded that it could stop."""
+    kimi.units[KIMI].update(KillMode="control-group", LoadState="not-found", UnitFileState="transient")
+
+    def forget() -> None:
+        kimi.remove_process(10)
+        kimi.remove_process(12)
+        del kimi.units[KIMI]
+
+    kimi.at(3, forget)
+    report = go(kimi, replace(REQUEST, drain_timeout=30))
+    assert report.drain["told"]["ended"] is True
+    assert (report.stopped, report.held, report.warnings) == (True, [], [])
+
+
+def test_a_stop_that_systemd_refuses_after_the_server_was_told_is_no_untouched_service(kimi: FakeHost) -> None:
+    kimi.units[KIMI]["KillMode"] = "control-group"
+    kimi.refuses = "stop"
+    report = go(kimi, replace(REQUEST, drain_timeout=10))
+    assert report.stopped and "Access denied" in report.warnings[0]
+    assert "the unit is still active" in "; ".join(report.held)
 
 
 @pytest.mark.parametrize(("mode", "seconds"), [("mixed", 30), ("control-group", 0)])

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -110,3 +111,18 @@ def test_a_checkpoint_that_says_nothing_is_no_fault(tmp_path: Path, content: str
     if content is not None:
         (tmp_path / "hf_quant_config.json").write_text(content)
     assert quantization.read(tmp_path) == {}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can try as another user")
+@pytest.mark.parametrize("check", [False, True])
+def test_what_the_service_user_may_not_read_is_said_before_the_engine_is_asked(
+    environment: dict[str, str], tmp_path: Path, check: bool
+) -> None:
+    tmp_path.chmod(0o755)
+    folder = tmp_path / "checkpoint"
+    folder.mkdir(mode=0o700)
+    answer = run(
+        check, python="/usr/bin/python3", arguments=GOOD, environment=environment, checkpoint=str(folder), user="nobody"
+    )
+    assert answer["failed"] is True and "problems" not in answer
+    assert answer["msg"].startswith("The engine would not start: nobody cannot read what lies in ")
