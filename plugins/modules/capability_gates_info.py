@@ -49,17 +49,17 @@ options:
     description: RV(gates) of another source tree, to compare with.
     type: list
     elements: dict
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
 attributes:
   check_mode:
-    description: Can run in check mode and tell what it would do, without changing anything.
     support: full
     details:
       - Only reads.
   diff_mode:
-    description: Returns what has changed, or would change in check mode, when in diff mode.
     support: none
   idempotent:
-    description: When run twice in a row, the second run does not change anything.
     support: full
 requirements:
   - A Python that parses the source, on the target. Set C(ansible_python_interpreter) to the source's own one.

@@ -25,27 +25,25 @@ description:
     others in turn.
 author:
   - llmfleet engineers (@llmfleet)
-extends_documentation_fragment: llmfleet.sglang.fanout
 requirements:
   - On the host, Python 3.9 or newer, and the C(hf) command of huggingface_hub.
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
+  - llmfleet.sglang.fanout
 attributes:
   check_mode:
     support: full
-    description: Can run in check mode and return changed status prediction without modifying the target.
     details:
       - Asks the Hub for the list of files if there is no manifest yet. If it cannot be reached, that is a
         warning, and a change is predicted. With O(source=peers) it is not asked.
       - Compares sizes and reads no contents, so damage that keeps the size is not foreseen.
   diff_mode:
     support: partial
-    description: Will return details on what has changed (or possibly needs changing in check_mode), when
-      in diff mode.
     details:
       - Shows where the link points, before and after, and the files that are fetched with their sizes.
   idempotent:
     support: full
-    description: When run twice in a row outside check mode, with the same arguments, the second invocation
-      indicates no change.
     details:
       - Reading the files again, by O(verify=full) or because the stamp no longer fits, is no change.
 options:

@@ -17,16 +17,16 @@ description:
   - Keeps each one that a link points to, or that a unit file, a host record or a process names (an engine maps its
     weights), and the O(keep) that were verified last.
   - Where something cannot be read that might name a revision, nothing is removed, and that is a failure.
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
 attributes:
   check_mode:
     support: full
-    description: Runs in check mode and says what it would do, without doing it.
   diff_mode:
     support: full
-    description: Returns what changes as a diff.
   idempotent:
     support: full
-    description: A second run changes nothing.
 options:
   store:
     description: The folder in which revisions are kept, each as C(<owner--name>/<revision>).

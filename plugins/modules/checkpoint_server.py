@@ -16,16 +16,16 @@ description:
     C(llmfleet-checkpoint.service). This module ends it; with it go its configuration and its secret, which lie in
     memory alone.
   - A server that is forgotten ends by itself after the seconds that it was started with.
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
 attributes:
   check_mode:
     support: full
-    description: Runs in check mode and says what it would do, without doing it.
   diff_mode:
     support: none
-    description: Returns what changes as a diff.
   idempotent:
     support: full
-    description: A second run changes nothing.
 options:
   state:
     description: V(stopped) ends the server.

@@ -23,16 +23,16 @@ options:
       - Seconds that one call of C(nvidia-smi) may take. One that hangs is given up, and the others' answers stand.
     type: int
     default: 20
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
 attributes:
   check_mode:
     support: full
-    description: Runs in check mode and says what it would do, without doing it.
   diff_mode:
     support: none
-    description: Returns what changes as a diff.
   idempotent:
     support: full
-    description: A second run changes nothing.
 """
 
 EXAMPLES = r"""

@@ -17,16 +17,16 @@ description:
   - Puts back only what it has drained itself, by a record of its own. A server that somebody else has drained or put
     into maintenance stays as it is, in both directions.
   - Runs where the socket is.
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
 attributes:
   check_mode:
     support: full
-    description: Runs in check mode and says what it would do, without doing it.
   diff_mode:
     support: none
-    description: Returns what changes as a diff.
   idempotent:
     support: full
-    description: A second run changes nothing.
 options:
   socket:
     description: The admin socket (C(stats socket … level admin) in HAProxy's configuration), a path or C(ADDRESS:PORT).

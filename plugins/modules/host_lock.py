@@ -17,17 +17,17 @@ description:
   - Every task of one C(ansible-playbook) process is the same owner. A lock whose process has died is taken over by the
     next run from the same controller, one that has expired by any run, and that is said.
   - Times are the host's own, so that a controller whose clock is wrong does no harm.
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
 attributes:
   check_mode:
     support: full
-    description: Runs in check mode and says what it would do, without doing it.
   diff_mode:
     support: none
-    description: Returns what changes as a diff.
   idempotent:
     support: partial
     details: Renewing a lock moves its expiry.
-    description: A second run changes nothing.
 options:
   path:
     description: The lock's file.

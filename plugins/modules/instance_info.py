@@ -16,16 +16,16 @@ description:
     runs there. Compares what runs with what was recorded, and each release with the record of its build. Asks an engine
     for its readiness and its metrics, never for an answer.
   - Changes nothing. Has to run as root, which alone reads other processes' environments.
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
 attributes:
   check_mode:
     support: full
-    description: Runs in check mode and says what it would do, without doing it.
   diff_mode:
     support: none
-    description: Returns what changes as a diff.
   idempotent:
     support: full
-    description: A second run changes nothing.
 options:
   state_folder:
     description: Folder of the host record.

@@ -16,16 +16,16 @@ description:
     with the SGLang version and where each came from.
   - The revision is the one of a model profile; those of other profiles stay as they are in the file.
   - It is meant to run on the controller.
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
 attributes:
   check_mode:
     support: full
-    description: Runs in check mode and says what it would do, without doing it.
   diff_mode:
     support: full
-    description: Returns what changes as a diff.
   idempotent:
     support: partial
-    description: A second run changes nothing.
     details: Unless the branch or the model has moved meanwhile, which is what it is run for.
 options:
   dest:

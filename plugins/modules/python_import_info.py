@@ -29,17 +29,17 @@ options:
   service:
     description: Name of the systemd unit. Looking at another user's process needs root.
     type: str
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
 attributes:
   check_mode:
-    description: Can run in check mode and tell what it would do, without changing anything.
     support: full
     details:
       - Only reads.
   diff_mode:
-    description: Returns what has changed, or would change in check mode, when in diff mode.
     support: none
   idempotent:
-    description: When run twice in a row, the second run does not change anything.
     support: full
 author:
   - llmfleet engineers (@llmfleet)

@@ -133,17 +133,17 @@ options:
               - What stands in for it where an import failed or there is no GPU, C(None), C(False) or a function that
                 returns that, is copied as it is.
             type: str
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
 attributes:
   check_mode:
-    description: Can run in check mode and tell what it would do, without changing anything.
     support: full
   diff_mode:
-    description: Returns what has changed, or would change in check mode, when in diff mode.
     support: full
     details:
       - One unified diff per file. Source code and edits are no secrets; put none into them.
   idempotent:
-    description: When run twice in a row, the second run does not change anything.
     support: full
     details:
       - A second run changes no byte and no modification time.

@@ -11,20 +11,20 @@ module: python_tool
 short_description: Install a Python program at a pinned version, in an environment of its own
 version_added: 0.1.0
 author: llmfleet engineers (@llmfleet)
-extends_documentation_fragment: llmfleet.sglang.progress
 description:
   - Makes a virtual environment beside its final place, installs one package with C(pip), and moves nothing into place
     before the program is there. Once it is there, nothing is asked or done again.
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
+  - llmfleet.sglang.progress
 attributes:
   check_mode:
     support: full
-    description: Runs in check mode and says what it would do, without doing it.
   diff_mode:
     support: none
-    description: Returns what changes as a diff.
   idempotent:
     support: full
-    description: A second run changes nothing.
 options:
   package:
     description: Name of the package.

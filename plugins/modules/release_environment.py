@@ -11,22 +11,22 @@ module: release_environment
 short_description: Make a release's virtual environment from its lock
 version_added: 0.1.0
 author: llmfleet engineers (@llmfleet)
-extends_documentation_fragment: llmfleet.sglang.progress
 description:
   - Makes the environment with C(uv) at its final path, since an environment does not survive a move, installs what the
     lock pins by digest, installs SGLang's source tree editable, so that what is imported is what was patched, and
     compiles it.
   - A finished release, one with its C(release.json), is left alone.
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
+  - llmfleet.sglang.progress
 attributes:
   check_mode:
     support: full
-    description: Runs in check mode and says what it would do, without doing it.
   diff_mode:
     support: none
-    description: Returns what changes as a diff.
   idempotent:
     support: full
-    description: A second run changes nothing.
 options:
   path:
     description: Folder of the release, with its source tree in C(src).

@@ -15,16 +15,16 @@ description:
   - Compares a finished release with its C(release.json), namely the digest of each patched file, the source tree with
     its commit, the interpreter, the packages and their files (by size and time of change), and lists every difference.
     Changes nothing.
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
 attributes:
   check_mode:
     support: full
-    description: Runs in check mode and says what it would do, without doing it.
   diff_mode:
     support: none
-    description: Returns what changes as a diff.
   idempotent:
     support: full
-    description: A second run changes nothing.
 options:
   path:
     description: Folder of the release.

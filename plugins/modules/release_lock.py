@@ -11,21 +11,21 @@ module: release_lock
 short_description: Resolve a commit's requirements into a lock with digests
 version_added: 0.1.0
 author: llmfleet engineers (@llmfleet)
-extends_documentation_fragment: llmfleet.sglang.progress
 description:
   - Runs C(uv pip compile) on the requirements once and keeps the lock on the host under a name made of what went in, so
     that the same commit has the same lock the next time, whatever was published meanwhile.
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
+  - llmfleet.sglang.progress
 attributes:
   check_mode:
     support: full
-    description: Runs in check mode and says what it would do, without doing it.
     details: A lock that does not exist yet is not made, and RV(lock) is empty.
   diff_mode:
     support: none
-    description: Returns what changes as a diff.
   idempotent:
     support: full
-    description: A second run changes nothing.
 options:
   folder:
     description: Folder of the locks.

@@ -13,16 +13,16 @@ version_added: 0.1.0
 author: llmfleet engineers (@llmfleet)
 description:
   - Computes a release's identifier from all that goes into it. Changes nothing.
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
 attributes:
   check_mode:
     support: full
-    description: Runs in check mode and says what it would do, without doing it.
   diff_mode:
     support: none
-    description: Returns what changes as a diff.
   idempotent:
     support: full
-    description: A second run changes nothing.
 options:
   root:
     description: The installation's root; releases lie in C(releases) below it.

@@ -17,16 +17,16 @@ description:
   - Removes the debris of builds that died, once nothing in it was touched for O(debris_age).
   - Forgets their worktrees in the mirror.
   - Where something cannot be read that might name a release, nothing is removed, and that is a failure.
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
 attributes:
   check_mode:
     support: full
-    description: Runs in check mode and says what it would do, without doing it.
   diff_mode:
     support: full
-    description: Returns what changes as a diff.
   idempotent:
     support: full
-    description: A second run changes nothing.
 options:
   root:
     description: Folder that holds C(releases) and C(mirror).

@@ -11,21 +11,21 @@ module: release_record
 short_description: Prove that a release imports what was patched, and record it
 version_added: 0.1.0
 author: llmfleet engineers (@llmfleet)
-extends_documentation_fragment: llmfleet.sglang.progress
 description:
   - Imports the engine in the release's own environment, and checks that SGLang and each patched module come from the
     release's tree and are as they were patched. Only then, when all is on the disk, C(release.json) is written,
     atomically; with it the folder is a release.
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
+  - llmfleet.sglang.progress
 attributes:
   check_mode:
     support: full
-    description: Runs in check mode and says what it would do, without doing it.
   diff_mode:
     support: none
-    description: Returns what changes as a diff.
   idempotent:
     support: full
-    description: A second run changes nothing.
 options:
   path:
     description: Folder of the release.

@@ -15,16 +15,16 @@ description:
   - Looks up what O(version) needs in O(rules), compares it with the host, and fails with one message that lists all
     that is missing, with figures. Changes nothing.
   - Returns the flags of the build and the environment for the engine's own compilers, for the cards that are there.
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
 attributes:
   check_mode:
     support: full
-    description: Runs in check mode and says what it would do, without doing it.
   diff_mode:
     support: none
-    description: Returns what changes as a diff.
   idempotent:
     support: full
-    description: A second run changes nothing.
 options:
   version:
     description: The version of SGLang, as C(git describe) says it.

@@ -16,16 +16,16 @@ description:
   - A finished release, one with its C(release.json), is left alone.
   - What a build before left running, since its controller died, is ended first, with a warning; it is known by the lock
     C(.build.lock) beside the releases and by the environment variable C(LLMFLEET_BUILD).
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
 attributes:
   check_mode:
     support: full
-    description: Runs in check mode and says what it would do, without doing it.
   diff_mode:
     support: none
-    description: Returns what changes as a diff.
   idempotent:
     support: full
-    description: A second run changes nothing.
 options:
   mirror:
     description: Folder of the bare mirror.

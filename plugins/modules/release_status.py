@@ -16,16 +16,16 @@ description:
     has one question to ask. Changes nothing.
   - Where the release is there, it is compared with its record, and what was changed by hand is a warning.
   - Is meant to run as root, since it looks at what the build's user owns. Git runs as that user.
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
 attributes:
   check_mode:
     support: full
-    description: Runs in check mode and says what it would do, without doing it.
   diff_mode:
     support: none
-    description: Returns what changes as a diff.
   idempotent:
     support: full
-    description: A second run changes nothing.
 options:
   root:
     description: The installation's root.

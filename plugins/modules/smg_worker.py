@@ -18,16 +18,16 @@ description:
   - Requests under way go on to their end when a worker is off the list, and SMG does not tell how many there are.
     Stopping the engine waits for them (see M(llmfleet.sglang.service_stop)).
   - Puts back only what it has taken off itself, by a record of its own.
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
 attributes:
   check_mode:
     support: full
-    description: Runs in check mode and says what it would do, without doing it.
   diff_mode:
     support: none
-    description: Returns what changes as a diff.
   idempotent:
     support: full
-    description: A second run changes nothing.
 options:
   url:
     description: Where the gateway listens.

@@ -11,20 +11,20 @@ module: source_bundle
 short_description: Write a host's mirror of the source into one file, for other hosts
 version_added: 0.1.0
 author: llmfleet engineers (@llmfleet)
-extends_documentation_fragment: llmfleet.sglang.progress
 description:
   - Writes all branches and tags of a mirror into a bundle, which M(llmfleet.sglang.source_mirror) takes on a host that
     does not reach the repository.
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
+  - llmfleet.sglang.progress
 attributes:
   check_mode:
     support: full
-    description: Runs in check mode and says what it would do, without doing it.
   diff_mode:
     support: none
-    description: Returns what changes as a diff.
   idempotent:
     support: none
-    description: A second run changes nothing.
     details: The file is written each time.
 options:
   mirror:

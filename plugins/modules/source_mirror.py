@@ -11,21 +11,21 @@ module: source_mirror
 short_description: Keep a bare Git mirror on the host that holds a pinned commit
 version_added: 0.1.0
 author: llmfleet engineers (@llmfleet)
-extends_documentation_fragment: llmfleet.sglang.progress
 description:
   - Clones or fetches a repository whole, with its tags, only when the commit is not there yet.
   - Returns the commit's C(python/pyproject.toml) and the version that Git derives for it.
+extends_documentation_fragment:
+  - llmfleet.sglang.attributes
+  - llmfleet.sglang.attributes.actiongroup_sglang
+  - llmfleet.sglang.progress
 attributes:
   check_mode:
     support: full
-    description: Runs in check mode and says what it would do, without doing it.
     details: Without a mirror on the host, O(commit) cannot be looked at, and RV(pyproject) is empty.
   diff_mode:
     support: none
-    description: Returns what changes as a diff.
   idempotent:
     support: full
-    description: A second run changes nothing.
 options:
   repository:
     description: URL of the repository.

@@ -54,7 +54,8 @@ def dict_texts(draw: st.DrawFn) -> str:
         entry = draw(BLANKS) + wrapped(key) + draw(BLANKS) + ":" + draw(BLANKS) + wrapped(draw(VALUES)) + draw(BLANKS)
         parts.append(entry)
     text = ",".join(parts)
-    if parts and draw(st.booleans()):
+    trailing: bool = draw(st.booleans())
+    if parts and trailing:
         text += "," + draw(BLANKS)
     elif not parts:
         text = draw(BLANKS)
