@@ -143,7 +143,8 @@ def main() -> None:
             if reason:
                 started = True
                 times.note(Path(kept) if kept else None, times.START, time.time(), service=name, why=reason)
-                _start(name, restart=before.active == "active")
+                # A plain start would wait until systemd starts again what has failed.
+                _start(name, restart=before.active in ("active", "activating"))
             if enable:
                 _systemctl("enable", f"{name}.service")
             after = systemd.read(name)

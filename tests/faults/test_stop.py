@@ -84,10 +84,14 @@ def test_what_the_service_user_may_not_pass_is_refused_while_the_old_one_serves(
     converges(node)
 
 
+FAILS = """[Service]
+ExecStartPre=/bin/sh -c 'echo "PermissionError: [Errno 13] Permission denied: /nowhere" >&2; exit 3'
+"""
+
+
 def test_a_start_that_fails_says_why_with_the_cause_first(node: Host, deployed: Serving) -> None:
     play("stop", sglang_profile=QWEN).must_pass()
-    fails = '[Service]\\nExecStartPre=/bin/sh -c "echo PermissionError: /nowhere >&2; exit 3"\\n'
-    root(node, f"mkdir -p $(dirname {DROP_IN}) && printf '{fails}' > {DROP_IN} && systemctl daemon-reload")
+    root(node, f"mkdir -p $(dirname {DROP_IN}) && printf %s > {DROP_IN} && systemctl daemon-reload", FAILS)
     message = refused(play("start", sglang_profile=QWEN))
     assert "The service user may not do what the engine needs" in message and "[permission;" in message
     assert f"journalctl --unit={SERVICE}" in message

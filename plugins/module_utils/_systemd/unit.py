@@ -102,8 +102,8 @@ def why_restart(unit: Unit, wanted: str) -> str:
     """Say why the unit has to be (re)started to run `wanted`; "" when it runs that already."""
     if not unit.exists:
         return "the unit is not there yet"
-    if unit.active not in _UP:
-        return f"the unit is {unit.active or 'unknown'}"
+    if not unit.active_or_starting:
+        return why_start(unit)
     if unit.running_state != wanted:
         return f"it runs state {(unit.running_state or 'none of ours')[:12]}, and {wanted[:12]} is wanted"
     return ""

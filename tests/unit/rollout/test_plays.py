@@ -18,7 +18,7 @@ BOOKS = {path.stem: yaml.safe_load(path.read_text()) for path in sorted((ROOT / 
 PLAYS = [(book, play) for book, plays in BOOKS.items() for play in plays if "hosts" in play]
 # What may be done once for a whole batch: to count, and to say.
 COUNTS = {"ansible.builtin.set_fact", "ansible.builtin.debug", "ansible.builtin.assert", "ansible.builtin.group_by"}
-KEYWORDS = {"block", "rescue", "always"}
+KEYWORDS = ("block", "rescue", "always")  # in the order in which they run
 # Roles that bring things to the hosts, of which one host may do a part for all.
 SEEDING = {"sglang_build", "sglang_checkpoint"}
 Task = dict[str, Any]
@@ -28,8 +28,8 @@ def tasks_of(tasks: list[Task], folder: Path, seen: set[Path]) -> Iterator[Task]
     """Every task below these, through blocks, files of tasks and roles."""
     for task in tasks:
         yield task
-        for keyword in KEYWORDS & set(task):
-            yield from tasks_of(task[keyword], folder, seen)
+        for keyword in KEYWORDS:
+            yield from tasks_of(task.get(keyword, []), folder, seen)
         for path in files_of(task, folder):
             if path not in seen:
                 seen.add(path)

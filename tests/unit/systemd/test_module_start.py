@@ -101,3 +101,13 @@ def test_with_a_state_nobody_asks_for_others_and_enables_nothing(host: SimpleNam
     host.units["sglang-kimi"] = RUNS
     assert call(state="x", enabled=False)["started"]
     assert host.orders == START
+
+
+def test_what_has_failed_and_waits_is_started_now_and_not_when_its_time_has_come(
+    host: SimpleNamespace, call: Call
+) -> None:
+    host.units["sglang-qwen"] = RUNS.replace("ActiveState=active", "ActiveState=activating").replace(
+        "SubState=running", "SubState=auto-restart"
+    )
+    assert call()["reason"] == "the unit is activating (auto-restart)"
+    assert host.orders[-1] == ["restart", "--no-block", "sglang-qwen.service"]

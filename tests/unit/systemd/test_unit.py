@@ -85,6 +85,7 @@ def test_hands_off_what_runs_as_wanted(active: str) -> None:
         (replace(RUNNING, active="failed"), "the unit is failed"),
         (replace(RUNNING, active="deactivating"), "the unit is deactivating"),
         (replace(RUNNING, active=""), "the unit is unknown"),
+        (replace(RUNNING, **WAITS), "the unit is activating (auto-restart)"),
         (replace(RUNNING, running_state="b" * 64), "it runs state bbbbbbbbbbbb, and aaaaaaaaaaaa is wanted"),
         (replace(RUNNING, running_state=None), "none of ours"),
     ],
