@@ -130,6 +130,7 @@ import time
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.aim import Places
 from ansible_collections.llmfleet.sglang.plugins.module_utils._report import noted
 
 
@@ -147,7 +148,7 @@ def main() -> None:
     )
     given = module.params
     now = time.time()
-    places = noted.Places(Path(given["state_folder"]), Path(given["releases"]), given["instance"])
+    places = Places(Path(given["state_folder"]), Path(given["releases"]), given["instance"])
     found = noted.look(places, given["run"], now)
     ahead = round(now - given["asked_at"], 1) if given["asked_at"] else 0.0
     module.exit_json(changed=False, clock_ahead=ahead, **found)

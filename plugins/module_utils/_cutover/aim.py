@@ -26,16 +26,21 @@ _VISIBLE = re.compile(rb"\bCUDA_VISIBLE_DEVICES=([0-9,]+)")
 
 @dataclass(frozen=True)
 class Places:
-    """Where to look. state: folder of the host records; releases: folder of the releases; instance: whose rollback."""
+    """Where to look. state: folder of the host records; releases: folder of the releases; instance: whose cut-over."""
 
     state: Path
     releases: Path
     instance: str
 
     @property
+    def folder(self) -> Path:
+        """The record of the instance."""
+        return self.state / self.instance
+
+    @property
     def snapshot(self) -> Path:
         """The snapshot's file."""
-        return self.state / self.instance / "snapshot.json"
+        return self.folder / "snapshot.json"
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import lines
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import record as benchmarks
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.record import Benchmark, Sample
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import snapshot, times
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.aim import Places
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.snapshot import Snapshot
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.units import File, UnitError, UnitFiles
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.identity import read_record
@@ -23,20 +22,6 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._report import cha
 # The newest of each are handed to the controller; the host keeps all.
 MOST_BENCHMARKS, MOST_TRIALS, MOST_SAMPLES = 4, 1, 60
 TRIALS = "trials.jsonl"
-
-
-@dataclass(frozen=True)
-class Places:
-    """state: folder of the host records; releases: folder of the releases; instance: whose cut-over."""
-
-    state: Path
-    releases: Path
-    instance: str
-
-    @property
-    def folder(self) -> Path:
-        """The record of the instance."""
-        return self.state / self.instance
 
 
 def look(places: Places, run: str, now: float) -> dict[str, Any]:
@@ -72,7 +57,7 @@ def look(places: Places, run: str, now: float) -> dict[str, Any]:
 
 def _snapshot(places: Places, problems: list[str]) -> Snapshot | None:
     try:
-        return snapshot.load(places.folder / "snapshot.json")
+        return snapshot.load(places.snapshot)
     except (OSError, UnitError) as error:
         problems.append(f"{error}.")
         return None
