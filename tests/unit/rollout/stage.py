@@ -10,6 +10,7 @@ name a step. What is tested is Ansible's own behaviour in our plays: who is touc
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -173,11 +174,12 @@ class Rollout:
 
 
 class Stage:
-    """A collection with the real playbooks and plugins, and an inventory of local hosts."""
+    """A collection with the real playbooks and plugins, and an inventory of local hosts. extra: for -e."""
 
     def __init__(self, folder: Path, hosts: list[str]) -> None:
         self.folder = folder
         self.hosts = hosts
+        self.extra: dict[str, str] = {}
         collection = folder / "ansible_collections" / "llmfleet" / "sglang"
         collection.mkdir(parents=True)
         for name in ("plugins", "playbooks", "meta", "galaxy.yml"):
@@ -222,7 +224,8 @@ class Stage:
         }
         (self.folder / "inventory" / "hosts.yml").write_text(yaml.safe_dump({"sglang": {"hosts": hosts}}))
         words = [str(Path(sys.executable).with_name("ansible-playbook")), f"llmfleet.sglang.{book}"]
-        return [*words, "-i", str(self.folder / "inventory"), "-e", "sglang_profile=qwen3_5_397b_nvfp4"]
+        extra = {"sglang_profile": "qwen3_5_397b_nvfp4", **self.extra}
+        return [*words, "-i", str(self.folder / "inventory"), "-e", json.dumps(extra)]
 
     @property
     def environment(self) -> dict[str, str]:
