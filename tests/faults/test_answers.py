@@ -68,7 +68,7 @@ def shuffled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reposi
 def test_wrong_answers(node: Host, deployed: Serving, shuffled: Repository) -> None:
     wrong = another(sglang_hub_endpoint=shuffled.endpoint, sglang_checkpoint_revision=shuffled.revision)
     message = refused(deploy(wrong))
-    assert "gave a wrong answer" in message and "Paris" in message
+    assert "gave a wrong answer" in message and "the capital of France?" in message
     assert SERVES_AGAIN in message
     restored(node, deployed)
     # The same weights are refused again; those that are pinned are served.
