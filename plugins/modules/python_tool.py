@@ -118,7 +118,8 @@ def main() -> None:
             folder.parent.mkdir(parents=True, exist_ok=True)
             with telling(params["progress_file"], folder.parent / "durations.json") as progress:
                 progress.phase(f"installing {params['package']} {params['version']}")
-                run([params["python"], "-m", "venv", str(folder)], source, timeout=300)
+                # It brings its own pip, so it is told no passwords.
+                run([params["python"], "-m", "venv", str(folder)], PackageSource(), timeout=300)
                 wanted = f"{params['package']}=={params['version']}"
                 install = ["-m", "pip", "install", "--quiet", "--no-cache-dir", wanted]
                 run([str(folder / "bin" / "python"), *install], source)

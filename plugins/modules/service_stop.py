@@ -124,7 +124,9 @@ attributes:
     details: Nothing is stopped or disabled. What would be is returned, with everything that was found.
   diff_mode:
     support: full
-    details: Shows the unit's state and whether it is enabled.
+    details:
+      - Shows the unit's state and, with O(disable), whether it is enabled.
+      - Where M(llmfleet.sglang.service_switch) disables it, that module shows so.
   idempotent:
     support: full
     details: A stopped service stays as it is.
@@ -243,15 +245,18 @@ def advice(report: Report) -> str:
     return ". Its unit has ended and these processes have not: end them, or allow it (kill_leftovers: true)"
 
 
-def diff_of(report: Report) -> dict[str, str]:
-    """The unit's state before and after, as text."""
+def diff_of(report: Report, disable: bool) -> dict[str, str]:
+    """The unit's state before and after, as text. disable: whether it is said too if a reboot starts it."""
     unit = report.before["unit"]
-    active = "inactive" if report.stopped or report.reset else unit["active"]
-    enabled = "disabled" if report.disabled else unit["file_state"]
-    return {
-        "before": f"{unit['name']}: {unit['active']}, {unit['file_state'] or 'no unit file'}\n",
-        "after": f"{unit['name']}: {active}, {enabled or 'no unit file'}\n",
-    }
+    now = report.after["unit"]["active"] if report.after else unit["active"]
+    foreseen = report.stopped and not report.after and not report.held
+    active = "inactive" if report.reset or foreseen else now
+
+    def line(active: str, file_state: str) -> str:
+        return f"{unit['name']}: {active}{f', {file_state}' if disable else ''}\n"
+
+    before = unit["file_state"] or "no unit file"
+    return {"before": line(unit["active"], before), "after": line(active, "disabled" if report.disabled else before)}
 
 
 def main() -> None:
@@ -308,7 +313,7 @@ def main() -> None:
         "held": report.held,
         "before": report.before,
         "after": report.after,
-        "diff": diff_of(report),
+        "diff": diff_of(report, request.disable),
     }
     if report.held:
         did = f"was told to stop, but {report.seconds} s later" if report.stopped else "does not run, but"

@@ -26,6 +26,7 @@ attributes:
     support: full
   diff_mode:
     support: full
+    details: Of the unit, of which services a reboot starts, and of whether there is an API key, which is not shown.
   idempotent:
     support: full
 options:
@@ -38,10 +39,14 @@ options:
     type: path
     required: true
   credential_src:
-    description: The prepared file with the API key on the host; it is put in force before the unit, if it is there.
+    description:
+      - The prepared file with the API key on the host; it is put in force before the unit, if it is there.
+      - Left out, the unit asks for no key.
     type: path
   credential:
-    description: Where the unit has systemd read it. Needed with O(credential_src).
+    description:
+      - Where the unit has systemd read the key. Needed with O(credential_src).
+      - Without O(credential_src) a file that is there goes, once the unit is in force.
     type: path
   disable:
     description: The services that it takes the place of.
@@ -59,6 +64,7 @@ EXAMPLES = r"""
   llmfleet.sglang.service_switch:
     name: sglang-qwen
     src: /var/lib/llmfleet/qwen/next/sglang-qwen.service
+    credential: /var/lib/llmfleet/qwen/sglang.yaml # it asks for no key: one from before goes
     disable: [sglang-kimi]
 """
 
@@ -77,12 +83,15 @@ disabled:
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import links, units
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import links, switching
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.switching import Key
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.units import File, UnitError, UnitFiles
 
 
-def _text(files: UnitFiles) -> str:
-    return files.unit.content.decode(errors="replace") if files.unit else ""
+def _key(source: str | None, place: str | None) -> Key | None:
+    """What becomes of the API key; None where nothing is said of it, or a check run has not prepared it."""
+    prepared = File.read(Path(source)) if source else None
+    return Key(Path(place), prepared) if place and (prepared or not source) else None
 
 
 def main() -> None:
@@ -116,24 +125,16 @@ def main() -> None:
     staged = File.read(src)
     if staged is None and not module.check_mode:
         module.fail_json(msg=f"The prepared unit {src} is not there.")
-    wanted = UnitFiles(name, File(staged.content) if staged else None, before.drop_ins if before.ours else {})
     try:
-        enable = not units.enabled(name)
-        disable = [other for other in module.params["disable"] if units.enabled(other)]
-        key = File.read(Path(module.params["credential_src"])) if module.params["credential_src"] else None
-        new_key = key is not None and key != File.read(Path(module.params["credential"]))
-        changed = wanted != before or enable or bool(disable) or new_key
+        key = _key(module.params["credential_src"], module.params["credential"])
+        found = switching.plan(name, staged, key, module.params["disable"])
+        diff = found.diffs()
+        changed = found.changes
         if changed and not module.check_mode:
-            if key is not None:
-                key.write(Path(module.params["credential"]))
-            if wanted.write():
-                units.systemctl("daemon-reload")
-            links.switch({name: links.of_install(wanted)}, disable)
+            found.carry_out()
     except (OSError, UnitError) as error:
         module.fail_json(msg=f"{name}.service cannot be put in force: {error}.")
-    diff = {"before": _text(before), "after": _text(wanted) if staged else "(the prepared unit)\n"}
-    diff["before_header"] = diff["after_header"] = f"{units.UNITS / name}.service"
-    module.exit_json(changed=changed, enabled=enable, disabled=disable, diff=diff)
+    module.exit_json(changed=changed, enabled=not found.enabled, disabled=found.disables, diff=diff)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import answered, links, snapshot, units
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import (
+    answered,
+    credentials,
+    links,
+    snapshot,
+    units,
+)
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.answered import Answered
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.snapshot import Service, Snapshot
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.units import UnitError, UnitFiles
@@ -111,8 +117,9 @@ def aim(places: Places, to: str = "") -> Aim:
     """Say what to go back to, without changing anything. Raises UnitError with what can be named."""
     target = _named(places, to) if to else _before(places)
     present = {one.name: UnitFiles.read(one.name) for one in target.services}
-    running = {one.name for one in target.services if units.active(one.name)}
-    untouched = [one.name for one in target.services if one.name in running and _runs_as_kept(one)]
+    now = {one.name: units.look(one.name) for one in target.services}
+    running = {name for name, unit in now.items() if unit.up}
+    untouched = [one.name for one in target.services if one.name in running and _runs_as_kept(one, now[one.name])]
     stop = [
         one.name
         for one in target.services
@@ -120,8 +127,7 @@ def aim(places: Places, to: str = "") -> Aim:
     ]
     right = all(
         one.files.in_force(present[one.name])
-        and (one.name in running) == one.active
-        and not (one.active and units.waits(one.name))
+        and (now[one.name].active_or_starting if one.active else one.name not in running)
         and (one.files.unit is None or units.enabled(one.name) == one.enabled)
         for one in target.services
     )
@@ -131,7 +137,7 @@ def aim(places: Places, to: str = "") -> Aim:
         if entry.missing(places.releases):
             raise UnitError(f"{entry.service} would need {entry.missing(places.releases)}, which is not there any more")
     return Aim(
-        target=target,
+        target=_with_keys(places, target),
         needed=not right,
         stop=stop,
         untouched=untouched,
@@ -140,7 +146,21 @@ def aim(places: Places, to: str = "") -> Aim:
     )
 
 
-def _runs_as_kept(one: Service) -> bool:
+def _with_keys(places: Places, target: Snapshot) -> Snapshot:
+    """Have the API keys come back that are gone since and without which what shall serve does not start.
+
+    After a cut-over that failed, all is as it was before it. On demand one goes back to a release: a key that is there
+    stays what it is.
+    """
+    gone = credentials.gone(target.services, [*_snapshots(places.state), target])
+    return target if target.phase == "cutover" and target.others else replace(target, others=gone)
+
+
+def _snapshots(state: Path) -> list[Snapshot]:
+    return [found for path in sorted(state.glob(f"*/{snapshot.SNAPSHOT}")) if (found := snapshot.load(path))]
+
+
+def _runs_as_kept(one: Service, now: systemd.Unit) -> bool:
     """Tell whether a unit's main process was started from the kept unit: a failed cut-over has not come to stop it.
 
     A unit of ours names the state that it was made for, and a process has it in its environment; a process of a foreign
@@ -148,7 +168,6 @@ def _runs_as_kept(one: Service) -> bool:
     """
     content = one.files.unit.content.decode(errors="replace") if one.files.unit else ""
     kept = re.search(rf"^Environment={systemd.STATE_VARIABLE}=(\S+)$", content, re.MULTILINE)
-    now = systemd.read(one.name)
     return one.active and now.main_pid > 0 and now.running_state == (kept.group(1) if kept else None)
 
 
@@ -191,8 +210,7 @@ def _apart(one: UnitFiles, other: UnitFiles) -> bool:
 
 def _known(places: Places) -> list[str]:
     """The names of all services that any cut-over on this host took part in."""
-    kept = [found for path in sorted(places.state.glob("*/snapshot.json")) if (found := snapshot.load(path))]
-    names = [one.name for found in kept for one in found.services]
+    names = [one.name for found in _snapshots(places.state) for one in found.services]
     names += [one.service for one in answered.all_of(places.state, places.releases)]
     return list(dict.fromkeys([f"sglang-{places.instance}", *names]))
 
@@ -214,10 +232,8 @@ def begin(places: Places, target: Aim) -> bool:
     noted = snapshot.load(places.snapshot)
     if not target.needed and noted is not None and noted.services != target.target.services:
         return False
-    # What comes back with a cut-over that failed stays as it is when one goes back on demand: the API key, for one.
-    others = target.target.others if target.target.phase == "cutover" else ()
     ended = "" if target.needed else snapshot.now()
-    wanted = replace(target.target, phase=phase, others=others, concluded_at=ended)
+    wanted = replace(target.target, phase=phase, concluded_at=ended)
     if noted == wanted or (noted is not None and (noted.services, noted.phase) == (wanted.services, phase)):
         return False
     snapshot.save(places.snapshot, wanted)

@@ -228,12 +228,13 @@ def _is_gone(one: Service) -> bool:
 def put_back(snapshot: Snapshot) -> bool:
     """Put every unit file and drop-in back byte for byte, and let systemd read them.
 
-    Other files come back after a cut-over that failed alone: on demand one goes back to a release, not to an old key.
+    Other files come back before the units that need them, and go after those that do.
     """
-    changed = [one.files.write() for one in snapshot.services]
-    if snapshot.phase == "cutover":
-        changed += [_put(path, file) for path, file in snapshot.others]
+    others = snapshot.others if snapshot.phase == "cutover" else ()
+    changed = [_put(path, file) for path, file in others if file is not None]
+    changed += [one.files.write() for one in snapshot.services]
     units.systemctl("daemon-reload")
+    changed += [_put(path, None) for path, file in others if file is None]
     return any(changed)
 
 
@@ -248,7 +249,7 @@ def _put(path: Path, file: File | None) -> bool:
 
 def start_again(snapshot: Snapshot) -> list[str]:
     """Start what ran before and does not run now, or waits to be started again; return these names."""
-    down = [name for name in snapshot.served if not units.active(name) or units.waits(name)]
+    down = [name for name in snapshot.served if not units.look(name).active_or_starting]
     for name in down:
         # A plain start would wait for the restart that is due; this one does not, and starts what does not run.
         units.systemctl("reset-failed", f"{name}.service", must=False)
@@ -273,7 +274,7 @@ def set_aside(snapshot: Snapshot, prepared: Path, rejected: Path | None) -> str:
         File(wanted.content, 0o644).write(prepared)
     elif found is not None:
         prepared.unlink()
-    if snapshot.phase == "cutover":
-        for path, file in snapshot.others:
+    for path, file in snapshot.others if snapshot.phase == "cutover" else ():
+        if path.parent == prepared.parent.parent:  # of this instance
             _put(prepared.with_name(path.name), file)
     return kept

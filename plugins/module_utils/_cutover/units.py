@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd import unit as systemd
+
 MARKER = b"X-Llmfleet="
 UNITS = Path("/etc/systemd/system")
 ENABLED = ("enabled", "enabled-runtime")
@@ -198,14 +200,32 @@ class UnitFiles:
 
 
 def systemctl(*words: str, must: bool = True, timeout: float = 300) -> str:
-    """Run systemctl and return what it printed. Raises UnitError when it has to succeed and does not."""
+    """Run systemctl and return what it printed. Raises UnitError when it has to succeed and does not.
+
+    timeout: seconds. It raises UnitError too when systemctl gives no answer, whether it has to succeed or not.
+    """
     try:
-        done = subprocess.run(["systemctl", *words], capture_output=True, text=True, timeout=timeout, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise UnitError(f"`systemctl {' '.join(words)}` gave no answer in {timeout:.0f} s") from error
-    if must and done.returncode:
-        raise UnitError(f"`systemctl {' '.join(words)}` failed: {(done.stderr or done.stdout).strip()}")
+        done = subprocess.run(["systemctl", *words], capture_output=True, text=True, timeout=timeout, check=must)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise _refused(words, error) from error
     return done.stdout.strip()
+
+
+def look(name: str) -> systemd.Unit:
+    """Return what systemd says of a service. Raises UnitError when it says nothing."""
+    try:
+        return systemd.read(name)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise _refused(("show", f"{name}.service"), error) from error
+
+
+def _refused(words: tuple[str, ...], error: OSError | subprocess.SubprocessError) -> UnitError:
+    asked = f"`systemctl {' '.join(words)}`"
+    if isinstance(error, subprocess.TimeoutExpired):
+        return UnitError(f"{asked} gave no answer in {error.timeout:.0f} s")
+    if isinstance(error, subprocess.CalledProcessError):
+        return UnitError(f"{asked} failed: {(error.stderr or error.stdout or '').strip()}")
+    return UnitError(f"{asked} gave no answer: {error}")
 
 
 def enabled(name: str) -> bool:
@@ -214,10 +234,5 @@ def enabled(name: str) -> bool:
 
 
 def active(name: str) -> bool:
-    """Tell whether the service runs or is about to."""
-    return systemctl("is-active", f"{name}.service", must=False) in ("active", "activating", "reloading")
-
-
-def waits(name: str) -> bool:
-    """Tell whether the service has failed and systemd will start it again after its RestartSec."""
-    return systemctl("show", "--property=SubState", "--value", f"{name}.service", must=False) == "auto-restart"
+    """Tell whether the service runs, is about to, or waits to be started again after a failure."""
+    return look(name).up

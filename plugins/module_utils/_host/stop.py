@@ -154,10 +154,13 @@ def _carry_out(
     if report.stopped:
         report.drain = _drain(request, machine, before, recorded)
         _tell_to_stop(request, machine, report)
-    refused = _disable(request, machine) if report.disabled else ""
+    refused = _disable(request, machine, before.unit) if report.disabled else ""
     gpus = request.gpus if report.stopped or before.processes else _gpus_must_be_free(request, machine)
     proof = _Proof(request, machine, report, recorded)
     proof.look(wait=report.stopped or bool(before.processes), gpus=gpus)
+    state = report.after.get("unit", {}).get("file_state", "")
+    if report.disabled and not refused and state in systemd.ENABLED:
+        refused = f"it stays enabled: systemd says '{state}' of it after systemctl disable"
     if refused:
         report.disabled = False
         report.held.append(refused)
@@ -216,10 +219,12 @@ def _reset(request: Request, machine: Machine, report: Report) -> bool:
     return True
 
 
-def _disable(request: Request, machine: Machine) -> str:
+def _disable(request: Request, machine: Machine, unit: Unit) -> str:
     """Disable the service; returns what systemd said against it, since the stop is under way by now."""
+    # Links below /run, which a reboot forgets, are left where they are without it.
+    until_reboot = ["--runtime"] if unit.file_state == "enabled-runtime" else []
     try:
-        systemd.order(machine.run, ["disable"], request.name)
+        systemd.order(machine.run, ["disable", *until_reboot], request.name)
     except SystemdError as error:
         return f"it stays enabled: {error}"
     return ""

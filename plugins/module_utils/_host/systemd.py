@@ -34,6 +34,7 @@ PROPERTIES = (
     "InactiveExitTimestampMonotonic",
 )
 
+ENABLED = ("enabled", "enabled-runtime")
 LONGEST_LINE = 2000
 
 NAME = re.compile(r"[A-Za-z0-9:_.@\\-]+")
@@ -81,7 +82,7 @@ class Unit:
 
     @property
     def enabled(self) -> bool:
-        return self.file_state in ("enabled", "enabled-runtime")
+        return self.file_state in ENABLED
 
     @property
     def comes_back(self) -> bool:

@@ -46,15 +46,16 @@ class Venv:
         editable = ["pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--python", self.interpreter]
         run([self.uv, *editable, "--editable", str(self.folder / "src" / "python")], source)
         progress.phase("compiling SGLang")
-        self._compile(lock, source)
+        self._compile(lock)
         close_locks(self.folder / "venv", *([Path(source.cache)] if source.cache else []))
 
-    def _compile(self, lock: str, source: PackageSource) -> None:
+    def _compile(self, lock: str) -> None:
         base = related(self.folder.parent, lock_entries(lock))
         with tempfile.NamedTemporaryFile("w", prefix="llmfleet-bytecode-", suffix=".py", encoding="utf-8") as file:
             file.write(inspect.getsource(bytecode))
             file.flush()
-            run([self.interpreter, "-I", file.name, str(self.folder), *([str(base)] if base else [])], source)
+            command = [self.interpreter, "-I", file.name, str(self.folder), *([str(base)] if base else [])]
+            run(command, PackageSource())  # it fetches nothing, so it is told no passwords
 
     @contextmanager
     def _counted(self, total: int, cache: str, progress: Progress) -> Iterator[None]:

@@ -44,9 +44,14 @@ class Unit:
         return self.load not in ("not-found", "")
 
     @property
+    def up(self) -> bool:
+        """Tell whether it runs, is about to, or waits to be started again after a failure."""
+        return self.active in _UP
+
+    @property
     def active_or_starting(self) -> bool:
         """Tell whether it runs, or is about to; not while systemd only waits to start it again after a failure."""
-        return self.active in _UP and not self.sub.startswith("auto-restart")
+        return self.up and not self.sub.startswith("auto-restart")
 
     @property
     def enabled(self) -> bool:
@@ -116,7 +121,7 @@ def why_not_start(name: str, unit: Unit, others: Mapping[str, Unit]) -> str:
     """
     if not unit.exists:
         return f"There is no {name}.service on this host, and nothing was started. Deploy it: playbooks/deploy.yml."
-    running = [other for other, seen in others.items() if other != name and seen.active in _UP]
+    running = [other for other, seen in others.items() if other != name and seen.up]
     if running:
         return (
             f"{', '.join(running)} serves on this host, and nothing was started. Stop it with playbooks/stop.yml and "

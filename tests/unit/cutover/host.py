@@ -61,8 +61,6 @@ class Systemd:
             return "enabled" if name in self.enabled else "disabled" if unit else "not-found"
         if verb == "is-active":
             return self.states.get(name) or ("active" if name in self.active else "inactive")
-        if verb == "show" and "--property=SubState" in words:
-            return "auto-restart" if name in self.waiting else "running"
         if verb == "show":
             return "loaded" if unit else "not-found"
         if verb in ("enable", "start", "restart") and unit is None:
@@ -76,8 +74,10 @@ class Systemd:
 
     def read(self, name: str) -> Unit:
         """What runs, in place of `systemctl show` and /proc."""
-        runs = name in self.active
-        return Unit("loaded", "active" if runs else "inactive", "", "", 100 * runs, "", "", 0, self.runs.get(name))
+        runs, waits = name in self.active, name in self.waiting
+        active = "activating" if waits else self.states.get(name) or ("active" if runs else "inactive")
+        sub = "auto-restart" if waits else ""
+        return Unit("loaded", active, sub, "", 100 * runs, "", "", 0, self.runs.get(name))
 
 
 class Host:

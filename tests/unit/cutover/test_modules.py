@@ -6,95 +6,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import subprocess
 from typing import Any
 
 import pytest
-from ansible.module_utils.testing import patch_module_args
-from ansible_collections.llmfleet.sglang.plugins.modules import (
-    host_snapshot,
-    rollback_aim,
-    service_remove,
-    service_switch,
-)
+from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd import unit as systemd
 
-from tests.unit.cutover.host import FOREIGN, Host, make, ours
-
-RELEASE = "0.5.23-bbbbbbbbb-2222222222222222"
-RECORD = {
-    "instance": "qwen",
-    "service": "sglang-qwen",
-    "release": RELEASE,
-    "served_model_name": "qwen-model",
-    "schema": 1,
-}
-SERVICES = ["sglang-kimi", "sglang-qwen"]
-
-
-class Case:
-    """A host, and the modules as the roles call them."""
-
-    def __init__(self, host: Host, capsys: pytest.CaptureFixture[str]) -> None:
-        self.host, self.capsys = host, capsys
-        self.folder = host.state / "qwen"
-        self.folder.mkdir(parents=True)
-        host.build(RELEASE)
-
-    def run(self, module: Any, given: dict[str, Any]) -> dict[str, Any]:
-        """Run a module."""
-        with patch_module_args(given), pytest.raises(SystemExit):
-            module.main()
-        answer: dict[str, Any] = json.loads(self.capsys.readouterr().out)
-        return answer
-
-    def snapshot(self, state: str, check: bool = False, **more: Any) -> dict[str, Any]:
-        """Run host_snapshot."""
-        given = {"path": str(self.folder / "snapshot.json"), "instance": "qwen", "state": state, **more}
-        return self.run(host_snapshot, {**given, "_ansible_check_mode": check})
-
-    def switch(
-        self, prepared: Path, credential: Path | None = None, check: bool = False, **more: Any
-    ) -> dict[str, Any]:
-        """Run service_switch."""
-        given = {"name": "sglang-qwen", "src": str(prepared), **more}
-        if credential:
-            given |= {"credential": str(credential), "credential_src": str(prepared.with_name(credential.name))}
-        return self.run(service_switch, {**given, "_ansible_check_mode": check})
-
-    def conclude(self, check: bool = False, **changes: Any) -> dict[str, Any]:
-        """Conclude a cut-over."""
-        verify = {"model": "qwen-model", "prompts": []}
-        more = {"record": {**RECORD, **changes}, "verify": verify, "releases": str(self.host.releases)}
-        return self.snapshot("concluded", check, **more)
-
-    def aim(self, check: bool = False, **more: Any) -> dict[str, Any]:
-        """Run rollback_aim."""
-        given = {"instance": "qwen", "state_path": str(self.host.state), "releases": str(self.host.releases), **more}
-        return self.run(rollback_aim, {**given, "_ansible_check_mode": check})
-
-    def start(self, state: str) -> None:
-        """What the tasks between `taken` and `concluded` do."""
-        self.host.put("sglang-qwen", ours("qwen", state))
-        self.host.serves("sglang-qwen")
-
-    def files(self) -> dict[str, bytes]:
-        """Everything in the host record."""
-        return {str(path): path.read_bytes() for path in self.host.state.rglob("*") if path.is_file()}
-
-
-@pytest.fixture
-def case(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Case:
-    """A host on which a foreign sglang-kimi serves."""
-    return Case(make(tmp_path, monkeypatch), capsys)
-
-
-@pytest.fixture
-def deployed(case: Case) -> Case:
-    """The same after a first deployment that answered."""
-    case.snapshot("taken", services=SERVICES)
-    case.start("1")
-    assert case.conclude()["phase"] == "serving"
-    return case
+from tests.unit.cutover.case import RECORD, RELEASE, SERVICES, Case
+from tests.unit.cutover.host import FOREIGN, ours
 
 
 def test_what_answers_is_recorded_once(deployed: Case) -> None:
@@ -287,7 +206,7 @@ def test_a_snapshot_of_a_cut_over_that_died_is_taken_anew_once_something_else_se
 
 
 def test_a_foreign_unit_that_was_enabled_by_its_path_comes_back_from_the_uninstallation(case: Case) -> None:
-    adopted, prepared = case.folder / "adopted.json", case.folder / "next.service"
+    prepared = case.folder / "next.service"
     place, file = case.host.units / "sglang-qwen.service", case.folder.parent / "by-hand.service"
     file.write_bytes(FOREIGN)
     place.symlink_to(file)
@@ -297,10 +216,35 @@ def test_a_foreign_unit_that_was_enabled_by_its_path_comes_back_from_the_uninsta
     case.switch(prepared, adopt=True)
     assert not place.is_symlink()
     case.host.systemd.active.clear()
-    given = {"name": "sglang-qwen", "adopted": str(adopted)}
-    assert case.run(service_remove, given)["given_back"] is True
+    assert case.uninstall()["given_back"] is True
     assert place.readlink() == file
     assert "sglang-qwen" in case.host.systemd.enabled
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (subprocess.TimeoutExpired(["systemctl", "show"], 60), "gave no answer in 60 s"),
+        (
+            subprocess.CalledProcessError(1, ["systemctl"], "", "Failed to connect to bus\n"),
+            "failed: Failed to connect",
+        ),
+        (FileNotFoundError(2, "No such file or directory", "systemctl"), "gave no answer: [Errno 2] No such file"),
+    ],
+)
+def test_a_systemd_that_does_not_answer_is_named_by_every_module(
+    deployed: Case, monkeypatch: pytest.MonkeyPatch, error: Exception, says: str
+) -> None:
+    def read(_name: str) -> systemd.Unit:
+        raise error
+
+    monkeypatch.setattr(systemd, "read", read)
+    before = deployed.files()
+    answers = [deployed.aim(), deployed.snapshot("taken", services=SERVICES), deployed.uninstall()]
+    for answer in answers:
+        assert answer["failed"] is True
+        assert ".service` " + says in answer["msg"] and "`systemctl show sglang-" in answer["msg"]
+    assert deployed.files() == before
 
 
 def test_what_waits_to_be_started_again_is_started_now_when_one_goes_back_to_it(deployed: Case) -> None:

@@ -198,7 +198,7 @@ class FakeHost:
             self.on_kill()
         if "reset-failed" in argv and unit and unit["ActiveState"] == "failed":
             unit["ActiveState"] = "inactive"
-        if "disable" in argv and unit:
+        if "disable" in argv and unit and (unit["UnitFileState"] == "enabled-runtime") == ("--runtime" in argv):
             unit["UnitFileState"] = "disabled"
         return 0, ""
 

@@ -101,6 +101,40 @@ def test_a_stopped_but_enabled_unit_is_only_disabled(host: FakeHost) -> None:
     assert host.orders == [["systemctl", "disable", "--", KIMI]]
 
 
+@pytest.mark.parametrize(
+    ("load", "state"),
+    [("loaded", "disabled"), ("loaded", "static"), ("masked", "masked"), ("masked", "masked-runtime")],
+)
+def test_what_no_reboot_starts_is_stopped_and_not_disabled(kimi: FakeHost, load: str, state: str) -> None:
+    """`systemctl mask` leaves a service running; there is nothing to disable then."""
+    kimi.units[KIMI].update(LoadState=load, UnitFileState=state)
+    report = go(kimi)
+    assert (report.stopped, report.disabled, report.held) == (True, False, [])
+    assert kimi.orders == [["systemctl", "stop", "--no-block", "--", KIMI]]
+    kimi.orders.clear()
+    again = go(kimi)
+    assert (again.changed, kimi.orders) == (False, [])
+
+
+def test_what_was_enabled_until_the_next_boot_is_disabled_once(host: FakeHost) -> None:
+    host.add_unit(KIMI, active="inactive", UnitFileState="enabled-runtime")
+    assert go(host).disabled
+    assert host.orders == [["systemctl", "disable", "--runtime", "--", KIMI]]
+    assert not go(host).changed
+
+
+def test_what_a_disable_leaves_enabled_is_told(host: FakeHost) -> None:
+    host.add_unit(KIMI, active="inactive")
+    run = host.run
+
+    def deaf(argv: Sequence[str], timeout: float) -> Outcome:
+        return Outcome(tuple(argv), 0) if "disable" in argv else run(argv, timeout)
+
+    report = stop(REQUEST, Machine(deaf, host.proc, host.shm, host.clock, host.sleep, host.send))
+    assert (report.disabled, report.changed) == (False, False)
+    assert report.held == ["it stays enabled: systemd says 'enabled' of it after systemctl disable"]
+
+
 def test_a_unit_whose_file_is_gone_is_still_stopped(kimi: FakeHost) -> None:
     kimi.units[KIMI].update(LoadState="not-found", UnitFileState="")
     report = go(kimi)

@@ -15,7 +15,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import Progress
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release import bytecode, modes, venv
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release.packages import PackageSource
 
 MODE = py_compile.PycInvalidationMode
 
@@ -94,6 +96,17 @@ def test_it_runs_on_its_own_and_says_what_does_not_compile(releases: tuple[Path,
     assert (done.returncode, said["taken"], said["compiled"]) == (1, 2, 1)
     [problem] = said["problems"]
     assert "broken.py" in problem
+
+
+def test_what_compiles_is_told_no_passwords(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: dict[str, str] = {}
+    monkeypatch.setattr(venv, "run", lambda words, source: told.update({" ".join(words): str(source.variables())}))
+    environment = venv.Venv(tmp_path / "release", sys.executable, "/uv")
+    source = PackageSource("http://u:hidden@index", environment={"http_proxy": "http://u:hidden@proxy"})
+    environment.make("", source, Progress(None))
+    [compiling] = [command for command in told if "llmfleet-bytecode-" in command]
+    assert "hidden" not in told[compiling]
+    assert sum("hidden" in one for one in told.values()) == len(told) - 1
 
 
 def test_bytecode_comes_from_the_newest_release_with_the_same_packages(tmp_path: Path) -> None:
