@@ -26,6 +26,11 @@ def rollout_clashes(hosts: Sequence[str], hostvars: HostVars) -> list[str]:
     return machines.problems(hosts, hostvars)
 
 
+def rollout_pattern(pattern: str) -> str:
+    """Return which hosts take part: the pattern that was given, or the group sglang."""
+    return pattern or "sglang"
+
+
 def rollout_hosts(groups: Mapping[str, Iterable[str]], pattern: str) -> str | list[str]:
     """Return what a play's hosts has to be to go over the prepared hosts of a pattern, turn by turn."""
     return machines.hosts(groups, pattern)
@@ -34,6 +39,11 @@ def rollout_hosts(groups: Mapping[str, Iterable[str]], pattern: str) -> str | li
 def rollout_serial(groups: Mapping[str, Iterable[str]]) -> list[int | str]:
     """Return the batch sizes that resolve.yml put into the name of a group, cut where a turn ends."""
     return machines.batches(groups)
+
+
+def rollout_batch(members: Sequence[str], groups: Mapping[str, Iterable[str]], everybody: Sequence[str]) -> str:
+    """Return which batch these hosts are, in words."""
+    return machines.batch(groups, everybody, members)
 
 
 def rollout_serial_group(sizes: Any) -> str:
@@ -72,8 +82,10 @@ class FilterModule:
         return {
             "rollout_turns": rollout_turns,
             "rollout_clashes": rollout_clashes,
+            "rollout_pattern": rollout_pattern,
             "rollout_hosts": rollout_hosts,
             "rollout_serial": rollout_serial,
+            "rollout_batch": rollout_batch,
             "rollout_serial_group": rollout_serial_group,
             "rollout_goes_on": rollout_goes_on,
             "rollout_failures": rollout_failures,

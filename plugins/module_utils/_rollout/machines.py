@@ -15,6 +15,8 @@ from typing import Any
 from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import serial
 
 PREPARED = "sglang_prepared"
+# So many hosts of a batch are named one by one.
+_NAMED = 4
 _TURN = f"{PREPARED}_"
 
 
@@ -102,3 +104,21 @@ def batches(groups: Mapping[str, Iterable[str]]) -> list[int | str]:
 def _number(size: int | str, total: int) -> int:
     """A batch's size in hosts, as Ansible has it: a percentage is of the whole play, rounded down, and at least one."""
     return size if isinstance(size, int) else max(1, total * int(size.rstrip("%")) // 100)
+
+
+def batch(groups: Mapping[str, Iterable[str]], everybody: Sequence[str], members: Sequence[str]) -> str:
+    """Return which batch this is, in words: batch 1 of 3, the canary: node1.
+
+    everybody: the hosts of the whole play in its order; members: those of them that are in the batch.
+    """
+    sizes, ends = batches(groups), [0]
+    while ends[-1] < len(everybody):
+        size = _number(sizes[min(len(ends), len(sizes)) - 1], len(everybody))
+        ends.append(min(ends[-1] + size, len(everybody)))
+    first = everybody.index(members[0])
+    number = next(at for at, end in enumerate(ends) if first < end)
+    canary = ", the canary" if number == 1 and ends[1] == 1 and len(everybody) > 1 else ""
+    named = ", ".join(members)
+    if len(members) > _NAMED:
+        named = f"{len(members)} hosts, {members[0]} to {members[-1]}"
+    return f"batch {number} of {len(ends) - 1}{canary}: {named}"

@@ -106,6 +106,14 @@ ROLES: dict[str, dict[str, list[dict[str, Any]]]] = {
             },
         ],
     },
+    "sglang_uninstall": {
+        "main": [
+            *_step("uninstall"),
+            *(_fact(f"sglang_{name}", {"changed": False}) for name in ("stop_result", "uninstall_checkpoint")),
+            _fact("sglang_uninstall_folders", {"changed": "{{ not (already | default(false)) }}"}),
+            _fact("sglang_uninstall_result", {"changed": False, "next": "{{ left_to_do | default([]) }}"}),
+        ],
+    },
     "sglang_rollback": {
         "main": [
             {

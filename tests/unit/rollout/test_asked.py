@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import snapshot
@@ -93,15 +94,30 @@ def test_a_name_that_one_host_does_not_know_is_refused_before_any_host_goes_back
     assert stage.locked() == []
 
 
-@pytest.mark.parametrize("book", ["rollback", "stop", "start"])
+@pytest.mark.parametrize("book", ["rollback", "stop", "start", "uninstall"])
 def test_where_somebody_else_works_nothing_is_touched_on_any_host(stage: Stage, book: str) -> None:
     lock = taken(stage, "h02")
     run = stage.play(book, **stage.hooks)
     assert run.rc == 2
     assert "bob@ops2 works on this host since" in run.output
     assert run.states == {"h01": "untouched", "h02": "not prepared", "h03": "untouched"}
-    assert [run.came_to(step) for step in ("drain", "rollback", "stop", "verify")] == [[]] * 4
+    assert [run.came_to(step) for step in ("drain", "rollback", "stop", "verify", "uninstall")] == [[]] * 5
     assert json.loads(lock.read_text()) == OTHER and stage.locked() == ["h02"]
+
+
+def test_what_is_removed_is_told_with_what_is_left_to_do(stage: Stage) -> None:
+    left = "sglang-kimi.service stays stopped. To have it serve again: systemctl enable --now sglang-kimi"
+    hosts: dict[str, dict[str, Any]] = {
+        "h01": {"left_to_do": [left]},
+        "h02": {"fails_in": "uninstall"},
+        "h03": {"already": True},
+    }
+    run = stage.play("uninstall", hosts)
+    assert run.rc == 2
+    assert run.states == {"h01": "removed", "h02": "not removed", "h03": "unchanged"}
+    assert left in run.output and "There is no sglang-qwen of ours." in run.output
+    assert "h02: not removed: The uninstall failed." in run.output
+    assert stage.locked() == []
 
 
 def test_what_is_stopped_is_out_of_the_load_balancer_until_it_is_started(stage: Stage) -> None:
@@ -148,7 +164,7 @@ def test_a_start_that_does_not_answer_is_said_and_stays_out_of_the_load_balancer
     assert stage.locked() == []
 
 
-@pytest.mark.parametrize("book", ["rollback", "stop", "start"])
+@pytest.mark.parametrize("book", ["rollback", "stop", "start", "uninstall"])
 def test_a_check_run_changes_nothing(stage: Stage, book: str) -> None:
     if book == "start":
         stage.runs()

@@ -153,6 +153,23 @@ def test_no_batch_holds_hosts_of_two_turns(sizes: list[Any], counts: list[int], 
     assert machines.hosts(groups, "sglang") == wanted
 
 
+@pytest.mark.parametrize(
+    ("sizes", "members", "words"),
+    [
+        ([1, "100%"], "a", "batch 1 of 2, the canary: a"),
+        ([1, "100%"], "bcdefg", "batch 2 of 2: 6 hosts, b to g"),
+        ([1, "100%"], "defg", "batch 2 of 2: d, e, f, g"),  # b and c failed before
+        ([3], "g", "batch 3 of 3: g"),
+        ([3], "ac", "batch 1 of 3: a, c"),
+        ([1, "40%", "40%"], "fg", "batch 4 of 4: f, g"),
+    ],
+)
+def test_a_batch_is_told_by_its_number_and_its_hosts(sizes: list[Any], members: str, words: str) -> None:
+    groups = {"all": list("abcdefg"), serial.group(sizes): ["a"], "sglang_prepared_1": list("abcdefg")}
+    assert machines.batch(groups, list("abcdefg"), list(members)) == words
+    assert machines.batch({**groups, "all": ["a"]}, ["a"], ["a"]) == "batch 1 of 1: a"
+
+
 def test_with_nobody_prepared_there_is_nobody_to_go_over() -> None:
     assert machines.hosts({"all": ["a"]}, "sglang") == "all:!all"
     assert machines.hosts(json.loads('{"all": ["a"], "sglang_prepared_1": []}'), "sglang") == "all:!all"

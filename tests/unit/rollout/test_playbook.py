@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,8 @@ def test_all_is_well_and_the_batches_are_the_inventorys(stage: Stage) -> None:
     words = ["start" if "start" in line else "record" for line in steps]
     assert words == ["start"] + ["record"] + ["start"] * 3 + ["record"] * 3 + ["start"] * 2 + ["record"] * 2
     assert stage.locked() == []
+    begun = re.findall(r"TASK \[Take the lock of (batch .*)\]", run.output)
+    assert begun == ["batch 1 of 3, the canary: h01", "batch 2 of 3: h02, h03, h04", "batch 3 of 3: h05, h06"]
 
 
 def test_a_failing_canary_goes_back_and_ends_the_rollout(stage: Stage) -> None:
