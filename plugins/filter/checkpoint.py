@@ -28,16 +28,17 @@ def checkpoint_plan(
     hosts: list[str], hostvars: Mapping[str, Mapping[str, Any]], host: str, transfers: int = 1
 ) -> dict[str, Any]:
     """Return the part of `host`; see the documentation."""
-    said = {one: _results(hostvars[one]) for one in hosts}
+    known = {one: hostvars[one] for one in hosts}  # each look at hostvars gathers all variables of the host anew
+    said = {one: _results(variables) for one, variables in known.items()}
 
     def place(one: str) -> tuple[Any, ...]:
         first: Mapping[str, Any] = said[one][0] if said[one] else {}
-        return str(hostvars[one].get("sglang_site") or "default"), first.get("repository"), first.get("revision")
+        return str(known[one].get("sglang_site") or "default"), first.get("repository"), first.get("revision")
 
-    site = [one for one in hosts if place(one) == place(host) and (one == host or not _failed(hostvars[one]))]
+    own = place(host)
+    site = [one for one in hosts if place(one) == own and (one == host or not _failed(known[one]))]
     addresses = {
-        one: str(hostvars[one].get("sglang_checkpoint_address") or hostvars[one].get("ansible_host") or one)
-        for one in site
+        one: str(known[one].get("sglang_checkpoint_address") or known[one].get("ansible_host") or one) for one in site
     }
     complete = {one: result for one in site for result in said[one] if result["complete"]}
     plan = fanout.plan(host, site, addresses, complete, transfers)

@@ -18,6 +18,7 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.resolv
     resolve,
 )
 from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import choices
+from ansible_collections.llmfleet.sglang.plugins.plugin_utils import _yaml
 from jinja2 import Undefined
 
 _PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
@@ -25,7 +26,7 @@ _PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
 
 def _content(path: Path) -> dict[str, Any]:
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = _yaml.read(path)
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise DeploymentError([f"{path} cannot be read: {error}."]) from error
     if not isinstance(content, dict) or not isinstance(content.get("name"), str):

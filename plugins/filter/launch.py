@@ -12,8 +12,14 @@ from typing import Any
 import yaml
 from ansible.errors import AnsibleFilterError
 from ansible_collections.llmfleet.sglang.plugins.module_utils._launch import rules
+from ansible_collections.llmfleet.sglang.plugins.plugin_utils import _yaml
 
 _RULES = Path(__file__).resolve().parents[2] / "playbooks" / "rules"
+
+
+def rule_sets() -> list[dict[str, Any]]:
+    """Return the shipped rules. Raises what _yaml.read does."""
+    return [_yaml.read(path) for path in sorted(_RULES.glob("*.yml"))]
 
 
 def launch_findings(
@@ -21,8 +27,7 @@ def launch_findings(
 ) -> list[dict[str, Any]]:
     """Return what is known to fail in a deployment, those that refuse it first; empty when nothing is."""
     try:
-        sets = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(_RULES.glob("*.yml"))]
-        return [finding.as_dict() for finding in rules.findings(deployment, sets, facts, accepted or [])]
+        return [finding.as_dict() for finding in rules.findings(deployment, rule_sets(), facts, accepted or [])]
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise AnsibleFilterError(str(error)) from error
 

@@ -11,6 +11,7 @@ from typing import Any, Callable
 
 import yaml
 from ansible.errors import AnsibleFilterError
+from ansible_collections.llmfleet.sglang.plugins.plugin_utils import _yaml
 
 _PATCH_SETS = Path(__file__).resolve().parents[2] / "playbooks" / "patch_sets"
 
@@ -21,7 +22,7 @@ def patch_set_edits(names: Any, state: str = "present") -> list[dict[str, Any]]:
     for name in [names] if isinstance(names, str) else names:
         path = Path(name) if "/" in name else _PATCH_SETS / f"{name}.yml"
         try:
-            content = yaml.safe_load(path.read_text(encoding="utf-8"))
+            content = _yaml.read(path)
         except (OSError, ValueError, yaml.YAMLError) as error:
             known = ", ".join(sorted(file.stem for file in _PATCH_SETS.glob("*.yml")))
             message = f"The patch set {name} cannot be read: {error}. Shipped are {known}."

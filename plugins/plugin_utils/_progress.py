@@ -28,6 +28,7 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import connection_loader
 from ansible.utils.display import Display
 from ansible.utils.vars import merge_hash
+from ansible_collections.llmfleet.sglang.plugins.module_utils._words.amounts import duration, size
 
 # Nothing is said of a task that ends sooner (seconds).
 SILENCE = 10.0
@@ -40,24 +41,6 @@ display = Display()
 def pause_after(elapsed: float) -> float:
     """Return the seconds until the next line: a fifth of what has passed, so that hours do not fill a log."""
     return min(LONGEST_PAUSE, max(SHORTEST_PAUSE, elapsed / 5))
-
-
-def amount(value: float) -> str:
-    """Return a number of bytes as people read it, in powers of ten."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} TB"
-
-
-def duration(seconds: float) -> str:
-    """Return seconds as people read them: 65 s, 12 min, 3 h 5 min."""
-    whole = round(seconds)
-    if whole < 120:
-        return f"{whole} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def parse(answer: str) -> tuple[dict[str, Any], float]:
@@ -92,14 +75,14 @@ def describe(content: Mapping[str, Any], now: float) -> str:
 def _counted(content: Mapping[str, Any]) -> list[str]:
     """Done, total and, for bytes, how fast."""
     bytes_counted = "bytes_done" in content
-    shown: Callable[[float], str] = amount if bytes_counted else str
+    shown: Callable[[float], str] = size if bytes_counted else str
     prefix = "bytes_" if bytes_counted else ""
     done, total = int(content.get(f"{prefix}done") or 0), int(content.get(f"{prefix}total") or 0)
     if not done and not total:
         return []
     parts = [f"{shown(done)} of {shown(total)}" if total else f"{shown(done)} {content.get('unit') or ''}".strip()]
     if content.get("bytes_per_second"):
-        parts.append(f"{amount(float(content['bytes_per_second']))}/s")
+        parts.append(f"{size(float(content['bytes_per_second']))}/s")
     if content.get("seconds_left") is not None:
         parts.append(f"{duration(float(content['seconds_left']))} left")
     return parts

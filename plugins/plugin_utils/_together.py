@@ -18,7 +18,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.llmfleet.sglang.plugins.plugin_utils._progress import SHORTEST_PAUSE, amount, duration
+from ansible_collections.llmfleet.sglang.plugins.module_utils._words.amounts import duration, size
+from ansible_collections.llmfleet.sglang.plugins.plugin_utils._progress import SHORTEST_PAUSE
 
 
 def together(contents: Iterable[Mapping[str, Any]]) -> str:
@@ -32,8 +33,8 @@ def together(contents: Iterable[Mapping[str, Any]]) -> str:
     done, total, rate = (
         sum(int(one.get(name) or 0) for one in rows) for name in ("bytes_done", "bytes_total", "bytes_per_second")
     )
-    parts = [f"{amount(done)} of {amount(total)}"]
-    parts += [f"{amount(rate)}/s"] if rate else []
+    parts = [f"{size(done)} of {size(total)}"]
+    parts += [f"{size(rate)}/s"] if rate else []
     left = [float(one["seconds_left"]) for one in rows if one.get("seconds_left") is not None]
     parts += [f"{duration(max(left))} left"] if left and done < total else []
     return f"[{len(rows)} hosts together] {', '.join(parts)}"

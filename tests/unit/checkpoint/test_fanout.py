@@ -195,3 +195,16 @@ def test_an_address_of_the_fast_network_goes_before_that_of_ssh() -> None:
 def test_a_host_alone_has_nobody_to_give_to() -> None:
     hosts = variables(a={})
     assert checkpoint_plan(["a"], hosts, "a")["peers"] == []
+
+
+def test_each_hosts_variables_are_gathered_once() -> None:
+    hosts = variables(a={"complete": True}, b={"complete": True}, c={})
+    looked: list[str] = []
+
+    class Looked(dict[str, t.Any]):
+        def __getitem__(self, host: str) -> t.Any:
+            looked.append(host)
+            return super().__getitem__(host)
+
+    assert checkpoint_plan(list(hosts), Looked(hosts), "b")["lacking"] == ["c"]
+    assert sorted(looked) == ["a", "b", "c"]
