@@ -32,7 +32,6 @@ CDN_URL = f"http://{HOST}:{CDN_PORT}"
 
 SSH_USER = "ops"
 BUILD_USER = "sglang-build"
-BUILD_UID = 891
 UV_CACHE = "/var/cache/llmfleet/uv"
 
 ENGINE_VERSION = "0.5.23"

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import datetime
 
+from .._words import amounts
+
 
 def size(count: int) -> str:
-    """Bytes as a decimal size, the unit of disks and of the Hub's pages: 223000000000 -> "223.00 GB"."""
-    value = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if abs(value) < 1000:
-            return f"{count} B" if unit == "B" else f"{value:.2f} {unit}"
-        value /= 1000
-    return f"{value:.2f} TB"
+    """Bytes with two digits, for a checkpoint's are compared with what the Hub's pages say: 223.00 GB."""
+    return amounts.size(count, 2)
 
 
 def number(count: int, noun: str) -> str:

@@ -12,7 +12,7 @@ import stat
 import time
 from dataclasses import dataclass
 
-from .._host.proc import PROC
+from .._host.proc import PROC, read
 from .pci import address
 
 LOG = "/dev/kmsg"
@@ -67,11 +67,11 @@ class Kernel:
 def read_kernel(proc: str = PROC, sys: str = "/sys", log: str = LOG) -> Kernel:
     """Look at kernel and driver; nothing of it waits for a card."""
     text = read_log(log)
-    disabled = _read(f"{sys}/module/nvidia_uvm/parameters/uvm_disable_hmm").strip()
+    disabled = read(f"{sys}/module/nvidia_uvm/parameters/uvm_disable_hmm").strip()
     return Kernel(
-        module=driver_kind(_read(f"{proc}/driver/nvidia/version")),
-        parameters=parse_parameters(_read(f"{proc}/driver/nvidia/params")),
-        command_line=tuple(word for word in _read(f"{proc}/cmdline").split() if ABOUT_PCI.match(word)),
+        module=driver_kind(read(f"{proc}/driver/nvidia/version")),
+        parameters=parse_parameters(read(f"{proc}/driver/nvidia/params")),
+        command_line=tuple(word for word in read(f"{proc}/cmdline").split() if ABOUT_PCI.match(word)),
         xids=None if text is None else tuple(parse_xids(text)),
         uvm_hmm=disabled == "N" if disabled in ("Y", "N") else None,
     )
@@ -128,11 +128,3 @@ def parse_xids(text: str) -> list[Xid]:
             count = found[key].count if key in found else 0
             found[key] = Xid(*key, count + 1, match[3].strip()[:200])
     return [found[key] for key in sorted(found)]
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as handle:
-            return handle.read()
-    except OSError:
-        return ""

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from .._deployment import versions
+from .._words.amounts import size
 from .fabric_checks import check_fabric
 from .facts import Facts
 from .findings import BLOCKS, INFORMS, WARNS, Finding, sort
@@ -270,13 +271,3 @@ def _too_little(where: str, free: int, total: int, rows: list[tuple[str, int, st
         f"needed {total} bytes, free {free} bytes",
         "Free some space or put the folder elsewhere (sglang_root, sglang_models).",
     )
-
-
-def size(count: int) -> str:
-    """Bytes in the units that disks are sold in."""
-    value = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} TB"

@@ -17,7 +17,7 @@ from .._gpu.cards import Reading
 from .._gpu.look import View, look
 from . import systemd
 from .command import SEARCH_PATH, Outcome, Runner, run
-from .proc import PROC, Process, read_processes
+from .proc import PROC, Process, read, read_processes
 from .sockets import Listener, bind_problem, read_listeners, with_owners
 from .systemd import SystemdError, Unit
 
@@ -128,8 +128,8 @@ class Question:
 
 def collect(question: Question, runner: Runner = run, proc: str = PROC, root: str = "") -> Facts:
     """Look at the host once. `root` is put before the fixed files under /etc and /run (tests only)."""
-    release = parse_os_release(_read(f"{root}/etc/os-release"))
-    memory = parse_meminfo(_read(f"{proc}/meminfo"))
+    release = parse_os_release(read(f"{root}/etc/os-release"))
+    memory = parse_meminfo(read(f"{proc}/meminfo"))
     processes = read_processes(proc)
     view = look(runner, question.timeout, proc) if question.gpus else View(Reading("not asked"))
     view = replace(view, reading=view.reading.only(question.visible))
@@ -182,7 +182,7 @@ def _units(question: Question, runner: Runner) -> tuple[dict[str, Unit], dict[st
 
 def _foreign_unit(unit: Unit | None) -> str:
     """The file of a unit that this collection did not make; "" for one of ours, or none."""
-    content = _read(unit.fragment) if unit and unit.fragment else ""
+    content = read(unit.fragment) if unit and unit.fragment else ""
     return unit.fragment if unit and content and MARKER not in content else ""
 
 
@@ -284,7 +284,7 @@ def _model(question: Question) -> dict[str, Any]:
     """The checkpoint's config.json, if it is on the host."""
     for folder in _checkpoint_folders(question):
         try:
-            told = json.loads(_read(os.path.join(folder, "config.json")))
+            told = json.loads(read(os.path.join(folder, "config.json")))
         except ValueError:
             continue
         if isinstance(told, dict):
@@ -311,7 +311,7 @@ def finished_releases(root: str) -> dict[str, str]:
     found = {}
     for name in sorted(_names(folder)):
         try:
-            told = json.loads(_read(os.path.join(folder, name, "release.json")))
+            told = json.loads(read(os.path.join(folder, name, "release.json")))
             found[str(told["inputs"]["commit"])] = str(told.get("cuda") or "")
         except (ValueError, KeyError, TypeError):
             continue
@@ -323,11 +323,3 @@ def _names(folder: str) -> list[str]:
         return os.listdir(folder)
     except OSError:
         return []
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as handle:
-            return handle.read()
-    except OSError:
-        return ""

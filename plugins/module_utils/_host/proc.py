@@ -39,7 +39,7 @@ class Process:
 
 def read_process(pid: int, proc: str = PROC) -> Process | None:
     """The process with this pid, or None when there is none (or it went away while being read)."""
-    stat = _read(f"{proc}/{pid}/stat")
+    stat = read(f"{proc}/{pid}/stat")
     if ")" not in stat:
         return None
     # The name stands in parentheses and may itself hold blanks and parentheses: the last one ends it.
@@ -47,7 +47,7 @@ def read_process(pid: int, proc: str = PROC) -> Process | None:
     fields = tail.split()
     if len(fields) < 20:
         return None
-    words = _read(f"{proc}/{pid}/cmdline").split("\0")
+    words = read(f"{proc}/{pid}/cmdline").split("\0")
     command = " ".join(word for word in words if word).strip() or head.partition("(")[2]
     return Process(
         pid=pid,
@@ -55,7 +55,7 @@ def read_process(pid: int, proc: str = PROC) -> Process | None:
         start=int(fields[19]),
         state=fields[0],
         command=command[:200],
-        unit=unit_of_cgroup(_read(f"{proc}/{pid}/cgroup")),
+        unit=unit_of_cgroup(read(f"{proc}/{pid}/cgroup")),
     )
 
 
@@ -108,11 +108,12 @@ def _unescape(part: str) -> str:
 
 def environment(pid: int, proc: str = PROC) -> dict[str, str]:
     """The environment the process was started with; empty when it cannot be read."""
-    pairs = (entry.partition("=") for entry in _read(f"{proc}/{pid}/environ").split("\0") if "=" in entry)
+    pairs = (entry.partition("=") for entry in read(f"{proc}/{pid}/environ").split("\0") if "=" in entry)
     return {name: value for name, _equals, value in pairs}
 
 
-def _read(path: str) -> str:
+def read(path: str) -> str:
+    """The text of a small file, /proc's above all; empty when it cannot be read."""
     try:
         with open(path, "rb") as handle:
             return handle.read().decode("utf-8", "replace")

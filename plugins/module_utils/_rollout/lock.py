@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import kept
+from ansible_collections.llmfleet.sglang.plugins.module_utils._words import amounts
 
 SCHEMA = 1
 
@@ -107,19 +108,10 @@ def release(path: Path, run: str, *, check: bool = False) -> bool:
         return True
 
 
-def duration(seconds: float) -> str:
-    """Return seconds as people read them, rounded down: 40 s, 12 min, 3 h 5 min."""
-    whole = max(0, int(seconds))
-    if whole < 120:
-        return f"{whole} s"
-    minutes = whole // 60
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
-
-
 def refusal(lock: Lock, now: float) -> str:
     """Say who holds the lock, since when and for what, and what to do if that run is dead."""
     return (
-        f"{lock.owner} works on this host since {duration(now - lock.taken_at)} ({lock.reason}). "
-        f"The lock expires in {duration(lock.expires_at - now)}. "
+        f"{lock.owner} works on this host since {amounts.duration(now - lock.taken_at)} ({lock.reason}). "
+        f"The lock expires in {amounts.duration(lock.expires_at - now)}. "
         f"If that run is dead: -e sglang_lock_broken={lock.run}"
     )

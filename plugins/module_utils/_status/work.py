@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import lock
+from ansible_collections.llmfleet.sglang.plugins.module_utils._words import amounts
 
 
 def under_way(state: Path, now: float) -> dict[str, Any]:
@@ -27,8 +28,8 @@ def under_way(state: Path, now: float) -> dict[str, Any]:
 
 def _told(found: lock.Lock, now: float) -> dict[str, Any]:
     left = found.expires_at - now
-    end = f"expires in {lock.duration(left)}" if left > 0 else "has expired"
-    since = lock.duration(now - found.taken_at)
+    end = f"expires in {amounts.duration(left)}" if left > 0 else "has expired"
+    since = amounts.duration(now - found.taken_at)
     return {
         "owner": found.owner,
         "reason": found.reason,

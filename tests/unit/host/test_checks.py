@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.llmfleet.sglang.plugins.module_utils._gpu.cards import GpuProcess, Reading
-from ansible_collections.llmfleet.sglang.plugins.module_utils._host.checks import check, least_python, size
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.checks import check, least_python
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.command import Outcome, run
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.facts import (
     Interpreter,
@@ -214,10 +214,6 @@ def test_findings_outside_the_catalogue_cannot_be_made() -> None:
 )
 def test_the_python_that_a_version_needs(version: str, least: tuple[int, int]) -> None:
     assert least_python(version) == least
-
-
-def test_sizes_are_told_as_disks_are_sold() -> None:
-    assert [size(n) for n in (0, 999, 1500, 223 * GB, 1500 * GB)] == ["0 B", "999 B", "1.5 kB", "223.0 GB", "1.5 TB"]
 
 
 # facts ---------------------------------------------------------------------------------------------------------

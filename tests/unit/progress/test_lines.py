@@ -13,9 +13,7 @@ import pytest
 from ansible_collections.llmfleet.sglang.plugins.plugin_utils import _progress
 from ansible_collections.llmfleet.sglang.plugins.plugin_utils._progress import (
     Watcher,
-    amount,
     describe,
-    duration,
     parse,
     pause_after,
 )
@@ -64,24 +62,6 @@ def test_the_host_says_what_time_it_is_after_the_file() -> None:
     for answer in ("", "1012\n", "[]\n1012\n", '{"phase": "a"}\n'):
         with pytest.raises(ValueError):
             parse(answer)
-
-
-def test_amounts_and_durations_as_people_read_them() -> None:
-    assert [amount(value) for value in (0, 999, 1000, 223_000_000_000, 5e15)] == [
-        "0 B",
-        "999 B",
-        "1.0 kB",
-        "223.0 GB",
-        "5000.0 TB",
-    ]
-    assert [duration(value) for value in (0.4, 65, 119.4, 120, 7199, 11100)] == [
-        "0 s",
-        "65 s",
-        "119 s",
-        "2 min",
-        "2 h 0 min",
-        "3 h 5 min",
-    ]
 
 
 def test_lines_become_rarer_so_that_hours_do_not_fill_a_log() -> None:

@@ -77,6 +77,7 @@ def test_the_recap_has_a_line_a_host_and_the_failures_the_whole_of_it() -> None:
     assert recap.recap(list(variables), variables, list(variables)).splitlines() == [
         "h1  went back  Wrong answers.",
         "h2  new        Serves qwen at 10.0.0.1:30000.",
+        "2 hosts: 1 went back, 1 new.",
     ]
     assert recap.failures(list(variables), variables, list(variables)) == ["h1: went back: Wrong answers.\nlog\nlog"]
 
@@ -113,11 +114,16 @@ def test_the_recap_says_how_long_nothing_served_and_where_the_report_is() -> Non
     steps = [("stop", 100.0), ("start", 105.0), ("ready", 142.0), ("answers", 144.0), ("verdict", 145.0)]
     times = {"run": "a", "first_run": "a", "steps": [{"step": step, "at": at} for step, at in steps]}
     noted = {"mine": True, "now": 200.0, "times": times}
-    variables = fleet({"sglang_verdict": SERVES, "sglang_noted": noted}, {**BAD, "sglang_noted": noted})
+    built = {"sglang_build_release": {"id": "0.5.23-a"}}
+    variables = fleet(
+        {"sglang_verdict": SERVES, "sglang_noted": noted, **built}, {**BAD, "sglang_noted": noted, **built}
+    )
     lines = recap.recap(list(variables), variables, list(variables), "Report: /srv/x.html").split("\n")
     assert lines == [
         "h1  new        Serves qwen at 10.0.0.1:30000. Nothing served for 42 s.",
         "h2  went back  Wrong answers. Nothing served for 42 s.",
+        "2 hosts: 1 new, 1 went back.",
+        "New release: 0.5.23-a",
         "Report: /srv/x.html",
     ]
     # What an earlier run did is no news, and who asked for a stop knows that nothing serves.
