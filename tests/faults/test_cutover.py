@@ -88,7 +88,9 @@ def test_a_port_that_is_stolen_and_kept(node: Host, deployed: Serving) -> None:
 
 
 def test_an_old_service_that_ignores_sigterm(node: Host, deployed: Serving) -> None:
-    wanted = another(sglang_stop_timeout=6, sglang_replaces=[OLD_SERVICE, STUBBORN])
+    # It has no unit file that it could come back from, which is refused unless accepted.
+    accepted = {"sglang_accepted_findings": ["no_unit_file"]}
+    wanted = another(sglang_stop_timeout=6, sglang_replaces=[OLD_SERVICE, STUBBORN], **accepted)
     settings = "--property=TimeoutStopSec=infinity --setenv=LLMFLEET_SIM_GPU=2,5:4096"
     root(node, f"systemd-run --quiet --collect --unit={STUBBORN} {settings} /usr/bin/python3 -c %s", IGNORE)
     old = main_pid(node, STUBBORN)
