@@ -71,12 +71,7 @@ def play(inventory: Path, book: str, limit: str = "node3-a,node3-b", **variables
 
 def answer(name: str) -> str:
     """What an instance answers; "" when it does not."""
-    where = {
-        "ansible_host": node_named(NODE).address,
-        "sglang_port": PORTS[name],
-        **CHOICES,
-        **{"sglang_port": PORTS[name]},
-    }
+    where = {"ansible_host": node_named(NODE).address, **CHOICES, "sglang_port": PORTS[name]}
     try:
         return ask.ask(where, ask.QUESTION)[1]
     except (OSError, ValueError, KeyError, IndexError):
@@ -168,6 +163,8 @@ def test_one_that_cannot_start_goes_back_and_the_other_never_noticed(machine: Ho
 
 @pytest.mark.faults(0)
 def test_going_back_and_stopping_are_an_instances_own(machine: Host, inventory: Path) -> None:
+    changed: dict[str, Any] = another()
+    play(inventory, "deploy", limit="node3-b", **changed).must_pass()
     before = serve_apart(machine)
     end = play(inventory, "rollback", limit="node3-b").must_pass()
     assert states(end) == {"node3-b": "went back"}, end.output
