@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,10 @@ from typing import Any
 import yaml
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
-from ansible_collections.llmfleet.sglang.plugins.filter.launch import _RULES
+from ansible_collections.llmfleet.sglang.plugins.filter.launch import rule_sets
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host import fleet_report
 from ansible_collections.llmfleet.sglang.plugins.module_utils._launch import rules
-from ansible_collections.llmfleet.sglang.plugins.module_utils._report import files, hide, model
+from ansible_collections.llmfleet.sglang.plugins.module_utils._report import files, hide, model, override
 from ansible_collections.llmfleet.sglang.plugins.plugin_utils import _owner
 
 display = Display()
@@ -27,17 +27,27 @@ FACTS = (
     "sglang_prepared",
     "sglang_verdict",
     "sglang_left_out",
+    "sglang_drain_tasks",
+    "sglang_undrain_tasks",
+    "sglang_drain_state",
     "sglang_noted",
     "sglang_service_plan",
     "sglang_build_release",
     "sglang_without_trial",
+    "sglang_tried",
     "sglang_trial",
+    "sglang_trial_base",
+    "sglang_trial_result",
+    "sglang_benchmark_measure",
+    "sglang_benchmark_result",
     "sglang_preflight_result",
     "sglang_accepted_rules",
     *hide.NAMES,
 )
 # They are a step of an operator's work, and not the end of one.
 WITHOUT = ("stop", "start")
+# Their playbooks print no recap.
+SAY = ("trial", "benchmark")
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]
@@ -55,8 +65,6 @@ class ActionModule(ActionBase):  # type: ignore[misc]
                 "kind": {"type": "str", "choices": list(model.KINDS)},
             }
         )
-        if not given["folder"]:
-            return result
         try:
             return {**result, **self._report(given, task_vars or {})}
         except Exception as error:  # a fault in here must not hide from an operator what became of the fleet
@@ -64,20 +72,35 @@ class ActionModule(ActionBase):  # type: ignore[misc]
             return result
 
     def _report(self, given: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-        sources = [str(one) for one in known.get("ansible_inventory_sources") or []]
-        place = files.folder(str(given["folder"]), Path.cwd())
         hosts = [str(one) for one in known.get("ansible_play_hosts_all") or []]
         facts = {host: host_facts(known["hostvars"][host]) for host in hosts}
         kind = given["kind"] or model.kind_of(hosts, facts)
-        wrong = files.hindrance(place, sources)
         if kind in WITHOUT:
             return {}
+        said = self._said(kind, facts)
+        sources = [str(one) for one in known.get("ansible_inventory_sources") or []]
+        place = files.folder(str(given["folder"]), Path.cwd())
+        wrong = files.hindrance(place, sources) if given["folder"] else ""
         if wrong:
             display.warning(f"There is no report: {wrong}. Name another folder: sglang_report_to.")
-            return {}
+        if wrong or not given["folder"]:
+            return {"words": "\n".join(said)}
         run = self._about(kind, sources)
-        report = model.report(run, hosts, facts, known.get("ansible_play_hosts") or [], findings_of(facts))
-        return self._write(place, report)
+        report = model.report(run, hosts, facts, known.get("ansible_play_hosts") or [], findings_of(facts, kind))
+        written = self._write(place, report)
+        return {**written, "words": "\n".join([*said, *filter(None, [written.get("words", "")])])}
+
+    def _said(self, kind: str, facts: Mapping[str, Mapping[str, Any]]) -> list[str]:
+        """What has to be said beside where the report is; a recap says it itself."""
+        if kind not in SAY:
+            return []
+        known = {host: one for host, one in facts.items() if "sglang_deployment" in one}
+        prepared = [one for one in known.values() if (one.get("sglang_prepared") or {}).get("done")]
+        would = kind == "trial" and self._task.check_mode
+        secrets = {each for one in known.values() for each in hide.known(one)}
+        tried = [f"It would try {model.tried(one)}." for one in prepared if would]
+        said: list[str] = hide.everywhere(tried + override.lines(list(known), known), secrets)
+        return said
 
     def _about(self, kind: str, sources: Sequence[str]) -> model.Run:
         owner = _owner.this_run(os.getppid())
@@ -125,17 +148,27 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def findings_of(facts: Mapping[str, Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+def findings_of(facts: Mapping[str, Mapping[str, Any]], kind: str) -> dict[str, list[dict[str, Any]]]:
     """Return by host what preflight found there and what the rules say of its deployment."""
-    sets = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(_RULES.glob("*.yml"))]
-    found = {}
+    sets, found = rule_sets(), {}
     for host, one in facts.items():
-        deployment, accepted = one.get("sglang_deployment"), one.get("sglang_accepted_rules") or []
-        of_rules: Iterable[dict[str, Any]] = (
-            [finding.as_dict() for finding in rules.findings(deployment, sets, None, accepted)] if deployment else []
-        )
+        of_rules = _of_rules(host, facts, kind, sets) if "sglang_deployment" in one else []
         found[host] = fleet_report.host_report(one.get("sglang_preflight_result") or {}, of_rules)["findings"]
     return found
+
+
+def _of_rules(
+    host: str, facts: Mapping[str, Mapping[str, Any]], kind: str, sets: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return the rules' findings, judged by what the run itself knew of trials and was told to accept."""
+    one = facts[host]
+    overridden = bool(override.told_by(one))
+    accepted = [*(one.get("sglang_accepted_rules") or []), *([override.RULE] if overridden else [])]
+    # What is on trial needs no win, and where nobody asked for one nothing can be said of it.
+    needed = overridden or (kind != "trial" and override.looked(one))
+    won = override.facts(host, list(facts), facts)
+    found = [each.as_dict() for each in rules.findings(one["sglang_deployment"], sets, won, accepted)]
+    return [each for each in found if needed or each["id"] != override.RULE]
 
 
 def version() -> str:

@@ -87,6 +87,11 @@ def fusion_open(resolved: Mapping[str, Any]) -> bool:
     return gate.is_open(resolved)
 
 
+def fusion_opened(changed: Mapping[str, Any], base: Mapping[str, Any]) -> bool:
+    """Tell whether a change opens that gate, which its baseline has closed."""
+    return gate.opened(base, changed)
+
+
 def fusion_facts(hosts: Sequence[str], hostvars: HostVars, host: str) -> dict[str, Any]:
     """Return what the rules of known failures have to know of a host: whether a trial of the gate has won for it."""
     return gate.facts(host, hosts, hostvars)
@@ -104,5 +109,6 @@ class FilterModule:
             "trial_baseline": trial_baseline,
             "trial_fails_on": trial_fails_on,
             "fusion_open": fusion_open,
+            "fusion_opened": fusion_opened,
             "fusion_facts": fusion_facts,
         }

@@ -18,7 +18,7 @@ description:
     shape several times. The first runs are cold and count for nothing.
   - Power, clocks and utilisation of the cards are sampled meanwhile.
   - Adds one line with figures and provenance to C(benchmarks.jsonl) in the host record of the instance. A benchmark
-    that fails adds none, and the failure ends with what C(bench_serving) said last.
+    that fails adds none. The failure says what the service died of, if it did, else what C(bench_serving) said last.
   - Requests of others slow it down and are slowed down, so take the host out of the load balancer first.
 options:
   service:
@@ -100,6 +100,13 @@ options:
     description:
       - Paths of the engine of which its log says whether it takes them. The role C(sglang_benchmark) has a list, which
         says what each field means.
+    type: list
+    elements: dict
+    default: []
+  causes:
+    description:
+      - What the end of a service is explained by that dies while it is measured, as M(llmfleet.sglang.completion) takes
+        them. The role C(sglang_verify) has a list.
     type: list
     elements: dict
     default: []
@@ -187,6 +194,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import judge, paths, record, running, shapes
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.bench import BenchFailed
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.measure import Machine, Request, benchmark
+from ansible_collections.llmfleet.sglang.plugins.module_utils._diagnosis import causes
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.systemd import SystemdError
 from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import Progress
 
@@ -214,6 +222,7 @@ def request_of(params: dict[str, Any]) -> Request:
         reason=params["reason"],
         visible=tuple(params["visible_gpus"]),
         paths=paths.read(params["paths"]),
+        causes=causes.read(params["causes"]),
         quality=params["quality"],
     )
 
@@ -252,6 +261,7 @@ def main() -> None:
             "timeout": {"type": "int", "default": 3600},
             "visible_gpus": {"type": "list", "elements": "int", "default": []},
             "paths": {"type": "list", "elements": "dict", "default": []},
+            "causes": {"type": "list", "elements": "dict", "default": []},
             "quality": {"type": "float"},
             "reason": {"type": "str", "default": "asked", "choices": ["asked", "rollout", "baseline", "trial"]},
             "against": {"type": "str", "default": ""},

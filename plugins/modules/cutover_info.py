@@ -114,11 +114,6 @@ benchmarks:
   returned: success
   type: list
   elements: dict
-trials:
-  description: The newest line of C(trials.jsonl), if there is one.
-  returned: success
-  type: list
-  elements: dict
 problems:
   description: What could not be read.
   returned: success

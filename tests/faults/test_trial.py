@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from testinfra.host import Host
 
-from tests.faults.breaking import RECORD, Deployment, refused, restored
+from tests.faults.breaking import RECORD, Deployment, deploy, refused, restored
 from tests.fleet.control import PROJECT, Run
 from tests.fleet.hosts import Serving, root, serving
 
 PROFILE = {"sglang_profile": "qwen3_5_397b_nvfp4"}
 TRIAL = PROJECT / "playbooks" / "trial.yml"
+BENCHMARK = PROJECT / "playbooks" / "benchmark.yml"
 # As few runs as a verdict takes, with time enough on a busy machine, and long prompts.
 SHAPE = {"input_tokens": 1024, "output_tokens": 2, "concurrency": 2, "requests": 24}
 SHORT = {"sglang_benchmark_runs": 4, "sglang_benchmark_timeout": 1500, "sglang_benchmark_shapes": [SHAPE]}
@@ -82,6 +83,18 @@ def test_a_change_that_raises_is_a_failed_start_with_its_diagnosis(node: Host, d
     assert run.rc == 2 and told["result"] == "failed start" and told["candidate"] == "", json.dumps(told, indent=1)
     assert "From its journal:" in told["reason"] and told["restored"] is True
     restored(node, deployed)
+
+
+def test_an_engine_that_dies_while_it_is_measured_is_said_to_have(node: Host, deployed: Serving) -> None:
+    run = Deployment({**PROFILE, **SHORT}, book=BENCHMARK)
+    run.until("benchmark of ", timeout=400)
+    root(node, "pkill -9 -f '^sglang::scheduler'")
+    ended = run.end(timeout=600)
+    assert ended.rc == 2 and "died while it was measured" in refused(ended), ended.output
+    assert "was killed from outside" in refused(ended)
+    assert "AGAINST LAST" in ended.output and "Report: " in ended.output
+    deploy().must_pass()  # which waits until it serves again
+    assert serving(node).pid != deployed.pid
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ def test_what_serves_is_measured_and_recorded(node: Host, tmp_path: Path) -> Non
     [shape] = line["shapes"]
     assert len(shape["runs"]) == 4 and all(one["output_tokens_per_second"] > 0 for one in shape["runs"])
     assert (line["release"], line["commit"], line["state"]) == (record["release"], record["commit"], record["state"])
+    assert line["checkpoint"] == record["checkpoint"] != ""
     assert line["model"] == SERVED_MODEL and line["patch_sets"] == ["sm120"] and line["patches"][0]["digest"]
     assert line["topology"].startswith("8 x ") and line["driver"] and line["samples"][0]["cards"][0]["draw"]
     assert line["resolved"]["max-total-tokens"] == 2048  # /server_info, which wants the key, was asked

@@ -16,10 +16,11 @@ import re
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.record import Run, Shape
 
@@ -28,6 +29,7 @@ KEY_VARIABLES = ("OPENAI_API_KEY", "API_KEY")
 # Of the service itself, not of who measures it.
 _SERVICES_OWN = ("LLMFLEET_STATE", "NOTIFY_SOCKET", "INVOCATION_ID", "JOURNAL_STREAM", "CREDENTIALS_DIRECTORY")
 LAST_LINES = 8
+LOOK_EVERY = 1.0
 RESULT = "result.jsonl"
 
 
@@ -40,7 +42,8 @@ class Target:
     """What is measured and how it is reached.
 
     python: the release's interpreter; model: the checkpoint's folder, where the tokenizer lies; environ: the running
-    service's own environment; user: who measures, "" for whoever runs this.
+    service's own environment; user: who measures, "" for whoever runs this; serves: whether the process is still there
+    that is measured.
     """
 
     python: str
@@ -50,6 +53,7 @@ class Target:
     environ: Mapping[str, str]
     user: str = ""
     api_key: str = ""
+    serves: Callable[[], bool] = field(default=lambda: True)
 
 
 def argv(target: Target, shape: Shape, seed: int, output: str) -> list[str]:
@@ -82,7 +86,8 @@ def measure(target: Target, shape: Shape, seed: int, timeout: float) -> Run:
     with tempfile.TemporaryDirectory(prefix="llmfleet-benchmark-") as folder:
         output = os.path.join(folder, RESULT)
         words = argv(target, shape, seed, output)
-        said = _run(words, environment(target, folder), _identity(target.user, folder), folder, timeout)
+        who = _identity(target.user, folder)
+        said = _run(words, environment(target, folder), who, folder, timeout, target.serves)
         try:
             text = Path(output).read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -90,8 +95,15 @@ def measure(target: Target, shape: Shape, seed: int, timeout: float) -> Run:
         return figures(text, shape, redacted(said, target.api_key))
 
 
-def _run(words: Sequence[str], environ: Mapping[str, str], who: Mapping[str, Any], folder: str, timeout: float) -> str:
-    """Run to the end, or kill all of it when the time is up; return what it printed. Raises BenchFailed."""
+def _run(
+    words: Sequence[str],
+    environ: Mapping[str, str],
+    who: Mapping[str, Any],
+    folder: str,
+    timeout: float,
+    serves: Callable[[], bool],
+) -> str:
+    """Run to the end, or kill all of it when that can come to nothing; return what it printed. Raises BenchFailed."""
     key = environ.get("OPENAI_API_KEY", "")
     # Into a file and not a pipe: a child that outlives the run would hold the pipe open.
     with open(os.path.join(folder, "printed"), "w+b") as printed:
@@ -108,20 +120,32 @@ def _run(words: Sequence[str], environ: Mapping[str, str], who: Mapping[str, Any
             )
         except OSError as error:
             raise BenchFailed(f"{words[0]} cannot be run: {error.strerror or error}") from error
-        late = False
         try:
-            child.wait(timeout)
-        except subprocess.TimeoutExpired:
-            late = True
+            cut = _watched(child, timeout, serves)
         finally:
             _kill(child)
         printed.seek(0)
         said = printed.read().decode("utf-8", "replace")
-    if late:
-        raise BenchFailed(f"bench_serving did not end within {timeout:.0f} s:\n{last(redacted(said, key))}")
+    if cut:
+        raise BenchFailed(f"{cut}:\n{last(redacted(said, key))}")
     if child.returncode:
         raise BenchFailed(f"bench_serving ended with {child.returncode}:\n{last(redacted(said, key))}")
     return said
+
+
+def _watched(child: subprocess.Popen[bytes], timeout: float, serves: Callable[[], bool]) -> str:
+    """Wait for the end; return why it is not worth waiting for any longer, "" if it came."""
+    until = time.monotonic() + timeout
+    while True:
+        left = until - time.monotonic()
+        try:
+            child.wait(max(0.0, min(LOOK_EVERY, left)))
+            return ""
+        except subprocess.TimeoutExpired:
+            if left <= LOOK_EVERY:
+                return f"bench_serving did not end within {timeout:.0f} s"
+            if not serves():
+                return "bench_serving was stopped, for the process that it measured has ended"
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
@@ -171,7 +195,8 @@ def figures(text: str, shape: Shape, said: str) -> Run:
 
 
 def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
+    """Return a time; None for 0, which is what stands there where no answer had a token that could be read as text."""
+    return float(value) if value else None
 
 
 def redacted(text: str, key: str) -> str:

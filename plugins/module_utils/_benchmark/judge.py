@@ -11,7 +11,6 @@ from typing import Any
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.record import Benchmark, Measured
 from ansible_collections.llmfleet.sglang.plugins.module_utils._verdict.compare import (
-    NO_BASELINE,
     NO_VERDICT,
     WORSE,
     Measurement,
@@ -101,9 +100,14 @@ def baseline_of(
     return chosen[-1] if chosen else None
 
 
-def without_baseline(reason: str) -> Verdict:
-    """The verdict where there is nothing to compare with."""
-    return Verdict(NO_BASELINE, reason)
+def last_before(earlier: Sequence[Benchmark], candidate: Benchmark) -> Benchmark | None:
+    """Return the last one of its kind that did not lose, whatever served then; None where there is none.
+
+    The same deployment measured again is told apart too: what changed is the host, or who else works on it.
+    """
+    failed = set(lost(earlier))
+    fit = [one for one in earlier if comparable(one, candidate) and one.id not in failed]
+    return fit[-1] if fit else None
 
 
 def lost(benchmarks: Iterable[Benchmark]) -> list[str]:

@@ -14,11 +14,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Callable
 
-from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import bench, paths, record, running
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import bench, ended, paths, record, running
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.bench import BenchFailed, Target
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.record import Benchmark, Measured, Run, Shape
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.running import Running
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.sampling import Sampler, loads
+from ansible_collections.llmfleet.sglang.plugins.module_utils._diagnosis.causes import Cause
 from ansible_collections.llmfleet.sglang.plugins.module_utils._gpu.cards import Gpu
 from ansible_collections.llmfleet.sglang.plugins.module_utils._gpu.look import View, look
 from ansible_collections.llmfleet.sglang.plugins.module_utils._gpu.topology import Matrix
@@ -40,7 +41,8 @@ class Request:
     """What to measure, of what.
 
     runs: of each shape, of which the first `cold` count for nothing; timeout: seconds for everything; visible: the
-    cards of the instance as nvidia-smi counts them, all if empty; quality: share of right answers, None: not asked.
+    cards of the instance as nvidia-smi counts them, all if empty; causes: what the end of a service is explained by;
+    quality: share of right answers, None: not asked.
     """
 
     service: str
@@ -59,6 +61,7 @@ class Request:
     reason: str = "asked"
     visible: tuple[int, ...] = ()
     paths: tuple[paths.Path, ...] = ()
+    causes: tuple[Cause, ...] = ()
     quality: float | None = None
 
 
@@ -83,6 +86,7 @@ class Machine:
     measure: Callable[[Target, Shape, int, float], Run] = bench.measure
     info: Callable[[str, str], Mapping[str, Any] | None] = ask_info
     now: Callable[[], float] = time.monotonic
+    patience: float = ended.PATIENCE
     progress: Progress = field(default_factory=lambda: Progress(None))
 
 
@@ -96,11 +100,16 @@ def benchmark(request: Request, machine: Machine) -> Benchmark:
     began, at = machine.now(), datetime.now(timezone.utc)
     measured = running.read(machine.run, request.service, request.root, machine.proc)
     view = machine.look(machine.run, NVIDIA_SMI_SECONDS)
-    with Sampler(machine.run, [gpu.uuid for gpu in cards_of(view, request.visible)]) as sampler:
-        shapes = tuple(
-            _shape(one, number, request, machine, began, measured) for number, one in enumerate(request.shapes)
-        )
-    _same(measured, machine)
+    try:
+        with Sampler(machine.run, [gpu.uuid for gpu in cards_of(view, request.visible)]) as sampler:
+            shapes = tuple(
+                _shape(one, number, request, machine, began, measured) for number, one in enumerate(request.shapes)
+            )
+    except BenchFailed as error:
+        raise BenchFailed(_explained(error, request, machine, measured)) from error
+    died = _ended(request, machine, measured, patience=0.0)
+    if died:  # the figures are of two processes
+        raise BenchFailed(died)
     return Benchmark(
         id=f"{at:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
         at=at.isoformat(timespec="seconds"),
@@ -120,13 +129,12 @@ def benchmark(request: Request, machine: Machine) -> Benchmark:
 
 def _provenance(request: Request, measured: Running) -> dict[str, Any]:
     release, arguments = measured.release, measured.arguments
-    kept = running.host_record(request.state / request.instance / "record.json")
     return {
         "instance": request.instance,
         "service": request.service,
         "profile": request.profile,
         "model": str(arguments.get("served-model-name", "")),
-        "checkpoint": str(kept.get("checkpoint", "")),
+        "checkpoint": measured.checkpoint,
         "state": measured.state,
         "main_pid": measured.unit.main_pid,
         "release": str(release.get("id", "")),
@@ -135,7 +143,7 @@ def _provenance(request: Request, measured: Running) -> dict[str, Any]:
         "patch_sets": measured.patch_sets,
         "patches": measured.patches,
         "arguments": arguments,
-        "arguments_digest": record.digest(arguments),
+        "arguments_digest": record.digest(arguments, measured.environment),
         "environment": measured.environment,
         "packages": measured.packages,
         "python": str(release.get("python", "")),
@@ -154,6 +162,7 @@ def _shape(shape: Shape, number: int, request: Request, machine: Machine, began:
         environ=measured.environ,
         user=request.user,
         api_key=request.api_key,
+        serves=Path(machine.proc, str(measured.unit.main_pid)).exists,
     )
     machine.progress.phase(f"benchmark of {shape.name}", total=request.runs, unit="runs")
     runs: list[Run] = []
@@ -171,11 +180,18 @@ def _shape(shape: Shape, number: int, request: Request, machine: Machine, began:
     return Measured(shape, request.cold, tuple(runs))
 
 
-def _same(measured: Running, machine: Machine) -> None:
-    """Raise BenchFailed unless the process that was measured first is still the one that serves."""
-    after = systemd.show(machine.run, measured.unit.name)
-    if after.main_pid != measured.unit.main_pid or after.active != "active":
-        raise BenchFailed(f"{measured.unit.name} was restarted while it was measured: the figures are of two processes")
+def _explained(error: BenchFailed, request: Request, machine: Machine, measured: Running) -> str:
+    """Return what a failed benchmark says: what the service ended of, where it did; else what bench_serving said."""
+    try:
+        died = _ended(request, machine, measured, machine.patience)
+    except systemd.SystemdError:
+        died = ""
+    return died or str(error)
+
+
+def _ended(request: Request, machine: Machine, measured: Running, patience: float) -> str:
+    """Say what the process ended of that was measured; "" where it still serves."""
+    return bench.redacted(ended.why(machine.run, measured.unit, request.causes, patience), request.api_key)
 
 
 def cards_of(view: View, visible: Sequence[int] = ()) -> list[Gpu]:
@@ -187,7 +203,7 @@ def topology_of(view: View, visible: Sequence[int] = ()) -> str:
     """Return in words what cards an instance has and how they are connected; equal hosts give equal words."""
     cards = cards_of(view, visible)
     if not cards:
-        return "no GPU"
+        return record.NO_GPU
     words = [f"{len(cards)} x {' and '.join(sorted({gpu.name for gpu in cards}))}"]
     if len(cards) > 1:
         own = {f"GPU{gpu.index}" for gpu in cards}

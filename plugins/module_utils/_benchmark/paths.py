@@ -17,7 +17,7 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment import
 
 KEYS = ("id", "patch_sets", "arguments", "environment", "least_tensor_parallel", "skipped", "active", "server_info")
 LONGEST = 300
-_OFF = (None, False, "", "none", "None", "0", 0)
+_OFF = ("", "0", "false", "none", "null")
 
 
 @dataclass(frozen=True)
@@ -97,13 +97,22 @@ def read(rows: Iterable[Mapping[str, Any]]) -> tuple[Path, ...]:
 
 
 def concern(path: Path, change: Mapping[str, Any]) -> bool:
-    """Tell whether a change (patch_sets, arguments, environment) asks for a path, in part at least."""
-    arguments = {flags.canonical(str(flag)) for flag in change.get("arguments") or {}}
+    """Tell whether a change (patch_sets, arguments, environment) asks for a path, in part at least.
+
+    What it takes out or switches off asks for nothing: that the path does not run then is what was wanted.
+    """
+    arguments = {flags.canonical(str(flag)) for flag, value in (change.get("arguments") or {}).items() if is_on(value)}
+    environment = {name for name, value in (change.get("environment") or {}).items() if is_on(value)}
     return bool(
         set(path.patch_sets) & set(change.get("patch_sets") or ())
         or set(path.arguments) & arguments
-        or set(path.environment) & set(change.get("environment") or {})
+        or set(path.environment) & environment
     )
+
+
+def is_on(value: Any) -> bool:
+    """Tell whether a value of an argument or a variable switches something on."""
+    return str(value).strip().lower() not in _OFF
 
 
 def taken(paths: Iterable[Path], seen: Seen) -> list[Taken]:
@@ -112,8 +121,8 @@ def taken(paths: Iterable[Path], seen: Seen) -> list[Taken]:
 
 
 def _asked(path: Path, seen: Seen) -> bool:
-    return any(seen.arguments.get(flag) not in _OFF for flag in path.arguments) or any(
-        str(seen.environment.get(name, "")).lower() not in ("", "0", "false") for name in path.environment
+    return any(is_on(seen.arguments.get(flag)) for flag in path.arguments) or any(
+        is_on(seen.environment.get(name)) for name in path.environment
     )
 
 
@@ -137,7 +146,7 @@ def _taken(path: Path, seen: Seen) -> Taken:
         )
     if path.server_info and seen.info is not None:
         told = {key: seen.info[key] for key in path.server_info if key in seen.info}
-        if told and all(value in _OFF for value in told.values()):
+        if told and not any(is_on(value) for value in told.values()):
             return conclude(False, "/server_info: " + ", ".join(f"{key} is {value}" for key, value in told.items()))
     active = _line(path.active, seen.log)
     if active:

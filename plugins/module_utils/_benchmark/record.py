@@ -20,7 +20,8 @@ A line is one benchmark of one running instance, with all its shapes; a benchmar
                   "file": "sglang/…/all_reduce_utils.py", "digest": "<SHA-256 of the patched file>"}],
      "paths": [{"id": "fusion", "asked": true, "active": false, "evidence": "<a line of the log>", "source": "…",
                 "by": {"patch_sets": ["sm120_fusion"], "arguments": ["…"], "environment": []}}],
-     "arguments": {"tp-size": "8", "sleep-on-idle": true}, "arguments_digest": "<SHA-256>",
+     "arguments": {"tp-size": "8", "sleep-on-idle": true},
+     "arguments_digest": "<SHA-256>",       over arguments and environment
      "resolved": {"tp-size": 8},            what /server_info says of these arguments, where it tells
      "environment": {"NCCL_P2P_LEVEL": "SYS"},       what the deployment sets; values that may be secrets are "***"
      "packages": {"torch": "2.14.1", "flashinfer_python": "0.7.2"}, "python": "3.11.2", "cuda": "13.0",
@@ -56,6 +57,7 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import 
 
 NAME = "benchmarks.jsonl"
 MOST_SAMPLES = 40  # of eight cards some 35 kB, which is most of a line
+NO_GPU = "no GPU"  # the topology of a host without cards
 REASONS = ("asked", "rollout", "baseline", "trial")
 
 
@@ -201,22 +203,66 @@ class Benchmark:
 _TUPLES = ("patch_sets", "patches", "paths", "findings")
 
 
+# What a field has to be, by how it is declared. JSON has no tuples, and a whole number of seconds is a number too.
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "float": (int, float),
+    "float | None": (int, float, type(None)),
+    "Mapping[str, Any] | None": (dict, type(None)),
+    "Mapping[str, Any]": (dict,),
+    "Mapping[str, str]": (dict,),
+}
+
+
+def _checked(name: str, value: Any) -> Any:
+    """Return a field's value. Raises ValueError where it is of another kind than declared."""
+    declared = str(Benchmark.__dataclass_fields__[name].type)
+    fits = isinstance(value, _KINDS.get(declared, (list, tuple))) and not isinstance(value, bool)
+    if not fits:
+        raise ValueError(f"{name} is {value!r}")
+    if declared.startswith("tuple[Mapping") and not all(isinstance(one, Mapping) for one in value):
+        raise ValueError(f"{name} is no list of maps")
+    return value
+
+
 def _fields(value: Mapping[str, Any]) -> dict[str, Any]:
-    known = {name: value[name] for name in Benchmark.__dataclass_fields__ if name in value}
+    known = {name: _checked(name, value[name]) for name in Benchmark.__dataclass_fields__ if name in value}
     known.update({name: tuple(known[name]) for name in _TUPLES if name in known})
     known["shapes"] = tuple(_measured(one) for one in value["shapes"])
     known["samples"] = tuple(
-        Sample(float(one["second"]), tuple(Card(**card) for card in one["cards"])) for one in value.get("samples", [])
+        Sample(_figure("second", one["second"]), tuple(_card(card) for card in one["cards"]))
+        for one in value.get("samples", [])
     )
+    if any("id" not in one or "message" not in one for one in known.get("findings", ())):
+        raise ValueError("a finding has no id or no message")
     return known
 
 
 def _measured(value: Mapping[str, Any]) -> Measured:
     shape = Shape(*(int(value[name]) for name in ("input_tokens", "output_tokens", "concurrency", "requests")))
-    runs = tuple(Run(**{name: run.get(name) for name in Run.__dataclass_fields__}) for run in value["runs"])
-    if any(not math.isfinite(run.output_tokens_per_second) for run in runs):
-        raise ValueError("a run has no finite figure")
-    return Measured(shape, int(value["cold"]), runs)
+    cold = int(value["cold"])
+    if cold < 0:
+        raise ValueError(f"cold is {cold}")
+    return Measured(shape, cold, tuple(_run(one) for one in value["runs"]))
+
+
+def _run(value: Mapping[str, Any]) -> Run:
+    speed = (_figure(name, value[name]) for name in ("output_tokens_per_second", "total_tokens_per_second", "seconds"))
+    told = ((name, value.get(name)) for name in ("ttft_ms", "tpot_ms"))
+    return Run(*speed, *(None if one is None else _figure(name, one) for name, one in told))
+
+
+def _card(value: Mapping[str, Any]) -> Card:
+    figures = {name: one if one is None else _figure(name, one) for name, one in value.items() if name != "uuid"}
+    return Card(str(value["uuid"]), **figures)
+
+
+def _figure(name: str, value: Any) -> float:
+    """Return a figure as it is. Raises ValueError for what cannot have been measured."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
+        raise ValueError(f"{name} is {value!r}")
+    return value
 
 
 def read(path: Path) -> tuple[list[Benchmark], list[str]]:
@@ -236,9 +282,9 @@ def append(path: Path, benchmark: Benchmark) -> None:
     lines.append(path, benchmark.as_dict())
 
 
-def digest(content: Mapping[str, Any]) -> str:
-    """Identify arguments: SHA-256 over them in a fixed order."""
-    return hashlib.sha256(json.dumps(dict(content), sort_keys=True).encode()).hexdigest()
+def digest(arguments: Mapping[str, Any], environment: Mapping[str, str]) -> str:
+    """Identify how an instance was started: SHA-256 over arguments and environment in a fixed order."""
+    return hashlib.sha256(json.dumps([dict(arguments), dict(environment)], sort_keys=True).encode()).hexdigest()
 
 
 def thinned(samples: Sequence[Sample], most: int = MOST_SAMPLES) -> tuple[Sample, ...]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.manifest import MANIFEST
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment import flags
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host import systemd
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.command import Runner
@@ -66,6 +67,15 @@ class Running:
     def arguments(self) -> dict[str, Any]:
         """Its launch arguments by flag, as texts; true for a flag without a value. No secret is ever among them."""
         return parse_arguments(self.argv)
+
+    @property
+    def checkpoint(self) -> str:
+        """Repository and revision of the weights that it was started with, by their manifest; "" where there is none.
+
+        The host record would tell those of the last deployment that was concluded.
+        """
+        told = host_record(Path(str(self.arguments.get("model-path", ""))) / MANIFEST)
+        return f"{told['repository']}@{told['revision']}" if {"repository", "revision"} <= set(told) else ""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -174,7 +184,7 @@ def hidden(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def host_record(path: Path) -> dict[str, Any]:
-    """Return the host record of an instance; empty where there is none that can be read."""
+    """Return the host record of an instance, or another map in a file; empty where there is none that can be read."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

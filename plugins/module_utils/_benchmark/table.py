@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import judge
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import judge, record
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.record import Benchmark, Measured
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.sampling import EVERY
+from ansible_collections.llmfleet.sglang.plugins.module_utils._verdict.starved import LEAST_SAMPLES
 
 SCHEMA = 1
 HEADS = (
@@ -25,6 +27,7 @@ HEADS = (
     "AGAINST LAST",
 )
 MOST = 12  # of a host: older ones are in its record
+FEW = 4  # fewer looks than one in so many: nvidia-smi hung, it was not merely slow
 
 
 def sentence(benchmark: Mapping[str, Any], against: Mapping[str, Any] | None) -> str:
@@ -45,7 +48,7 @@ def rows(host: str, benchmarks: Sequence[Benchmark]) -> list[dict[str, Any]]:
     """Return a row for each shape of each of a host's newest benchmarks, with what it says against the one before."""
     found: list[dict[str, Any]] = []
     for number, one in enumerate(benchmarks):
-        before = judge.baseline_of(benchmarks[:number], one, failed=judge.lost(benchmarks[:number]))
+        before = judge.last_before(benchmarks[:number], one)
         judged = judge.verdict(one, before)
         for measured in one.shapes:
             found.append(_row(host, one, measured, {"against": before.id if before else "", **judge.as_dict(judged)}))
@@ -78,7 +81,7 @@ def _row(host: str, one: Benchmark, measured: Measured, judged: dict[str, Any]) 
 
 
 def _middle(values: Sequence[float | None]) -> float | None:
-    known = sorted(value for value in values if value is not None)
+    known = sorted(value for value in values if value)  # 0 is what bench_serving writes where it has seen no token
     return known[len(known) // 2] if known else None
 
 
@@ -95,14 +98,19 @@ def table(hosts: Mapping[str, Sequence[Benchmark]], problems: Mapping[str, Seque
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in [HEADS, *cells]]
     notes = [f"{host}: nothing was measured yet" for host, found in hosts.items() if not found]
     notes += [f"{host}: {text}" for host, texts in problems.items() for text in texts]
-    starved = [
-        f"{host}, {one.at[:16]}: {finding['message']}"
-        for host, found in hosts.items()
-        for one in found[-MOST:]
-        for finding in one.findings
-    ]
-    notes += starved
+    newest = [(host, one) for host, found in hosts.items() for one in found[-MOST:]]
+    notes += [f"{host}, {one.at[:16]}: {text}" for host, one in newest for text in _notes(one)]
     return "\n".join([*lines, "", *notes] if notes else lines)
+
+
+def _notes(one: Benchmark) -> list[str]:
+    """Say what has to be known beside the figures: findings, and whether far too few looks at the cards came back."""
+    told = [str(finding["message"]) for finding in one.findings]
+    due = min(int(one.seconds / EVERY), record.MOST_SAMPLES)
+    if one.topology == record.NO_GPU or due < LEAST_SAMPLES or len(one.samples) * FEW > due:
+        return told
+    seen = len(one.samples) or "none"
+    return [*told, f"nvidia-smi answered for {seen} of {due} looks at the cards: their power is hardly known"]
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -19,15 +19,18 @@ STATES = {
     "new": ("good", "It serves what was deployed."),
     "unchanged": ("good", "It had served that already and was not restarted."),
     "measured": ("good", "It was measured, and nothing was changed."),
-    "untouched": ("calm", "It serves what it served before; the rollout did not come to it."),
+    "untouched": ("calm", "The rollout did not come to it: the run stopped nothing there."),
     "to change": ("calm", "A check run: it would serve what is deployed."),
     "went back": ("warn", "It serves again what it served before; its message says why."),
-    "not prepared": ("bad", "Its preparation failed, or somebody else works on it. Nothing was stopped there."),
-    "unreachable": ("bad", "It could not be reached before its cut-over. Nothing was stopped there."),
+    "not prepared": ("bad", "Its preparation failed, or somebody else works on it. The run stopped nothing there."),
+    "unreachable": ("bad", "It could not be reached before its cut-over. The run stopped nothing there."),
     "broken": ("bad", "Going back failed too. The message says in what state the host is."),
     "lost": ("bad", "It could not be reached any more in its cut-over. What serves there is not known."),
     "drained": ("bad", "It serves, and the load balancer could not be told."),
-    "not measured": ("bad", "There is no benchmark of it."),
+    "not measured": ("bad", "It was to be measured, and was not."),
+    "compared": ("calm", "Nothing was measured: what was measured before is compared."),
+    "to measure": ("calm", "A check run: it would be measured."),
+    "to try": ("calm", "A check run: the change would be tried."),
     "stopped": ("calm", "Its service was stopped and is proven gone."),
     "started": ("good", "It serves."),
 }
@@ -117,8 +120,7 @@ def detail(number: int, host: Host, *, opened: bool) -> Html:
         tag("pre", host["message"]) if "\n" in host["message"].strip() else None,
         facts(host),
         steps(host),
-        patches(host),
-        trial(host),
+        _last_measured(host),
         _findings(host),
         [tag("p", one, class_="note") for one in host["problems"]],
     ]
@@ -169,48 +171,57 @@ def steps(host: Host) -> Html | None:
     )
 
 
-def patches(host: Host) -> Html | None:
-    """Return for each patch three things apart: whether the file has it, whether it is active, whether it is faster."""
-    if not host["patches"]:
-        return None
+def patches(host: Host) -> tuple[list[tuple[str, str, str, str]], str]:
+    """Return for each patch its identifier, state, file and whether it is active; and for all whether it is faster."""
     measured = host["benchmark"] or {}
     # What was measured of another release says nothing of this one.
     measured = measured if measured.get("release") == host["release"] else {}
-    rows = []
-    for one in host["patches"]:
-        file = tag("span", one["file"], " ", one["digest"][:12], class_="faint mono")
-        rows.append(
-            row(
-                (one["id"], "keep mono"),
-                (text(one["state"], tag("br"), file), "wide"),
-                (_active(one["id"], measured), "value"),
-            )
-        )
+    rows = [
+        (one["id"], one["state"], f"{one['file']} {one['digest'][:12]}", _active(one["id"], measured))
+        for one in host["patches"]
+    ]
     verdict = measured.get("verdict")
-    faster = f"the release as a whole: {verdict['result']}, {why(measured)}" if verdict else "not measured"
-    heads = ("Patch", "Patched (file, digest)", "Active (what the engine says)")
-    return text(tag("h3", "Patches"), table(heads, rows), tag("p", f"Faster: {faster}."))
+    faster = f"the release as a whole: {verdict['result']}, {why(measured)}" if verdict else "not measured in this run"
+    return rows, sentence(faster)
 
 
-def _active(patch: str, measured: Mapping[str, Any]) -> Child:
+def _active(patch: str, measured: Mapping[str, Any]) -> str:
     """What the running engine's log and /server_info say of the path that the set of a patch is for."""
     sets = {one.get("patch_set") for one in measured.get("patches") or [] if one.get("id") == patch}
     paths = measured.get("paths") or []
     one = next((one for one in paths if sets & set((one.get("by") or {}).get("patch_sets") or ())), None)
     if one is None:
-        return tag("span", "not looked at", class_="faint")
-    words = {"True": ("active", "good"), "False": ("not active", "warn")}
-    return text(chip(*words.get(str(one.get("active")), ("unknown", "calm"))), " ", str(one.get("evidence") or ""))
+        return "not looked at" if measured else "not looked at in this run"
+    word = {"True": "active", "False": "not active"}.get(str(one.get("active")), "unknown")
+    return f"{word}: {one.get('evidence') or ''}"
+
+
+def three_facts(rows: Sequence[tuple[str, str, str, str]], faster: str) -> Html:
+    """Return three things apart for each patch: patched, active, faster."""
+    made = []
+    for name, state_of, file, active in rows:
+        word, _colon, evidence = active.partition(": ")
+        colour = {"active": "good", "not active": "warn", "unknown": "calm"}.get(word)
+        seen = text(chip(word, colour), " ", evidence) if colour else tag("span", active, class_="faint")
+        patched = text(state_of, tag("br"), tag("span", file, class_="faint mono"))
+        made.append(row((name, "keep mono"), (patched, "wide"), (seen, "value")))
+    heads = ("Patch", "Patched (file, digest)", "Active (what the engine says)")
+    return text(table(heads, made), tag("p", f"Faster: {faster}"))
 
 
 def why(measured: Mapping[str, Any]) -> str:
     """Return the reason of a benchmark's verdict, and for how many of its shapes it holds."""
     verdict, shapes = measured["verdict"], measured["shapes"]
-    if len(shapes) < 2:
-        return str(shapes[0]["verdict"]["reason"]) if shapes else "nothing was measured"
-    holds = sum(one["verdict"]["result"] == verdict["result"] for one in shapes)
+    held = [one["verdict"] for one in shapes if one["verdict"]["result"] == verdict["result"]]
+    if not held or len(shapes) < 2:  # what was judged beside the speed, as `inert` is, has a reason of its own
+        return str((held or [verdict])[0].get("reason") or "nothing was measured")
     reason = str(verdict["reason"]).rpartition(": ")[2]
-    return f"in {holds} of {len(shapes)} shapes; {reason}"
+    return f"in {len(held)} of {len(shapes)} shapes; {reason}"
+
+
+def sentence(words: str) -> str:
+    """Return a text with a full stop, if it has no end yet."""
+    return words if not words or words.endswith((".", "!", "?")) else f"{words}."
 
 
 def trial(host: Host) -> Html | None:
@@ -239,12 +250,35 @@ def trial(host: Host) -> Html | None:
         )
         for fact in one["facts"] or []
     ]
+    reason = sentence(first_line(str(one["reason"] or "")))
     return text(
-        tag("h3", "Trial"),
-        tag("p", chip(result, VERDICTS.get(result, "bad")), " ", first_line(str(one["reason"] or "")), " ", serves),
-        table(("Shape", "Tokens a second before", "With the change"), figures, numbers=(1, 2)) if figures else None,
+        tag("p", chip(result, VERDICTS.get(result, "bad")), " ", reason, " ", serves),
         table(("Changed", "Patched", "Active", "Faster"), facts_of_it) if facts_of_it else None,
+        table(("Shape", "Tokens a second before", "With the change"), figures, numbers=(1, 2)) if figures else None,
     )
+
+
+BY = {
+    "asked": "by playbooks/benchmark.yml",
+    "rollout": "by a deployment",
+    "baseline": "as the baseline of a trial",
+    "trial": "by a trial",
+}
+
+
+def when(at: str) -> str:
+    """Return a moment of a record as people read it."""
+    return at[:16].replace("T", " ") + " UTC"
+
+
+def _last_measured(host: Host) -> Html | None:
+    """Say what was measured before this run, or beside it, and so is no figure of what this run did."""
+    one = host["last_measured"]
+    if not one:
+        return None
+    figures = "; ".join(f"{shape['name']}: {shape['now']['median'] or 0:g} tok/s" for shape in one["shapes"])
+    words = f"Last measured {when(one['at'])}, {BY.get(one['reason'], 'by hand')}, release {one['release']}: {figures}."
+    return tag("p", words, class_="faint")
 
 
 def _figure(value: float | None) -> str:

@@ -58,7 +58,11 @@ def hindrance(place: Path, sources: Iterable[str]) -> str:
     there = next(one for one in (place, *place.parents) if one.exists())
     if not there.is_dir():
         return f"{there} is no folder"
-    return "" if os.access(there, os.W_OK | os.X_OK) else f"{there} cannot be written to"
+    try:  # not by its mode: root is told yes by that everywhere, also in /proc and on a read-only disk
+        os.rmdir(tempfile.mkdtemp(dir=there, prefix=".report-"))
+    except OSError as error:
+        return f"{there} cannot be written to ({error.strerror or error})"
+    return ""
 
 
 def names(report: Mapping[str, Any]) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 the llmfleet engineers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host's newest benchmark beside its baseline: figures, verdicts, power. Private to the collection."""
+"""A host's benchmark beside its baseline: figures, verdicts, power. Private to the collection."""
 
 from __future__ import annotations
 
@@ -9,19 +9,36 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import judge
 from ansible_collections.llmfleet.sglang.plugins.module_utils._verdict import compare
 
 NOTHING: dict[str, Any] = {}
 
 
-def newest(benchmarks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the newest benchmark held against its baseline; empty where nothing was measured.
+def of_this_run(benchmarks: Sequence[Mapping[str, Any]], variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what this run measured of what the host was to serve; empty where it measured nothing.
 
-    benchmarks: lines of the host record, the oldest first. Verdict and baseline are those that its line has; one that
-    was not judged is shown beside the newest before it of the same conditions and of another state of the service.
+    benchmarks: lines of the host record, the oldest first; variables: with sglang_benchmark_result, which the role
+    sglang_benchmark registers. What a trial measured of its baseline says nothing of the change.
     """
-    if not benchmarks:
+    mine = (variables.get("sglang_benchmark_result") or {}).get("benchmark") or {}
+    if not mine.get("id") or mine.get("reason") == "baseline":
         return NOTHING
+    places = [at for at, one in enumerate(benchmarks) if one.get("id") == mine["id"]]
+    return shown(benchmarks[: places[-1] + 1]) if places else NOTHING
+
+
+def last(benchmarks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what was measured last, whoever did it; empty where nothing ever was."""
+    return shown(benchmarks) if benchmarks else NOTHING
+
+
+def shown(benchmarks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the last of these benchmarks held against its baseline.
+
+    Verdict and baseline are those that its line has; one that was not judged is shown beside the newest before it of
+    the same conditions that did not lose, whatever served then.
+    """
     now = benchmarks[-1]
     judged = now.get("verdict")
     before = _named(now, benchmarks) if judged else _earlier(now, benchmarks[:-1])
@@ -52,8 +69,12 @@ def _conditions(one: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _earlier(now: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    alike = [one for one in before if _conditions(one) == _conditions(now) and one.get("state") != now.get("state")]
+    alike = [one for one in before if _conditions(one) == _conditions(now) and not _lost(one)]
     return alike[-1] if alike else None
+
+
+def _lost(one: Mapping[str, Any]) -> bool:
+    return (one.get("verdict") or {}).get("result") in judge.RESULTS_THAT_FAILED
 
 
 def _name(shape: Mapping[str, Any]) -> str:

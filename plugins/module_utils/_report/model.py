@@ -14,16 +14,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ansible_collections.llmfleet.sglang.plugins.module_utils._report import hide, measured, timeline
+from ansible_collections.llmfleet.sglang.plugins.module_utils._report import hide, measured, override, timeline
 from ansible_collections.llmfleet.sglang.plugins.module_utils._report.timeline import Timeline
 from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import recap
+from ansible_collections.llmfleet.sglang.plugins.module_utils._trial import change
 
 SCHEMA = 1
 KINDS = ("deployment", "trial", "benchmark", "rollback", "stop", "start")
 # What was asked for, by the word of a host's verdict.
 _ASKED = {"went back": "rollback", "stopped": "stop", "started": "start"}
 Vars = Mapping[str, Any]
-# The newest trial of a host: what of it is shown.
+# What of a trial's line is shown.
 _TRIAL = ("at", "change", "result", "reason", "baseline_figures", "candidate_figures", "kept", "restored", "facts")
 
 
@@ -56,7 +57,7 @@ def report(
     lines = {host: _timeline(hostvars[host]) for host in taking_part}
     gate = min((one.begun for one in lines.values() if one is not None and one.begun is not None), default=None)
     rows = [
-        _host(host, hostvars[host], host in alive, lines[host], gate, (findings or {}).get(host, ()), run.kind)
+        _host(host, hostvars[host], host in alive, lines[host], gate, (findings or {}).get(host, ()), run)
         for host in taking_part
     ]
     secrets = {one for host in taking_part for one in hide.known(hostvars[host])}
@@ -65,7 +66,7 @@ def report(
         **asdict(run),
         "instances": sorted({row["instance"] for row in rows}),
         "models": sorted({row["model"] for row in rows}),
-        "warnings": _warnings(run, rows),
+        "warnings": _warnings(run, rows, override.lines(taking_part, hostvars)),
         "summary": _summary(rows),
         "hosts": rows,
     }
@@ -79,7 +80,7 @@ def kind_of(hosts: Sequence[str], hostvars: Mapping[str, Vars]) -> str:
     asked = [_ASKED.get(str((one.get("sglang_verdict") or {}).get("asked", ""))) for one in known]
     if any(asked):
         return str(next(filter(None, asked)))
-    return "trial" if any(one.get("sglang_trial") for one in known) else "deployment"
+    return "trial" if any(one.get("sglang_trial_base") for one in known) else "deployment"
 
 
 def _timeline(variables: Vars) -> Timeline | None:
@@ -96,14 +97,17 @@ def _host(
     line: Timeline | None,
     gate: float | None,
     findings: Sequence[Mapping[str, Any]],
-    kind: str,
+    run: Run,
 ) -> dict[str, Any]:
     deployment, noted = variables["sglang_deployment"], variables.get("sglang_noted") or {}
     fate = recap.fate(host, variables, alive)
-    figures = measured.newest(noted.get("benchmarks") or [])
+    benchmarks = noted.get("benchmarks") or []
+    figures = measured.of_this_run(benchmarks, variables)
     state, message, failed = fate.state, fate.message, fate.failed
-    if kind == "benchmark" and "sglang_verdict" not in variables:
-        state, message, failed = _measured(bool(figures) and alive)
+    if run.kind == "benchmark" and "sglang_verdict" not in variables:
+        state, message, failed = _measured(variables, bool(figures), alive)
+    elif run.kind == "trial" and run.check and state == "untouched":
+        state, message = "to try", f"A check run: it would try {tried(variables)}."
     listen = deployment.get("listen") or {}
     return {
         "host": host,
@@ -122,23 +126,35 @@ def _host(
         "why": _why(variables) if line else "",
         "changes": list(noted.get("changes") or []) if line else [],
         "patches": list(noted.get("patches") or []),
-        "without_trial": _true(variables.get("sglang_without_trial")),
-        "timeline": _told(line, gate),
+        "without_trial": bool(override.told_by(variables)),
+        "timeline": _told(line, gate, drained="sglang_drain_tasks" in variables),
         "down_seconds": line.down_seconds if line else None,
         "down_since": line.down_since if line else None,
         "clock_ahead": float(noted.get("clock_ahead") or 0.0),
         "findings": [_finding(one) for one in findings],
         "benchmark": figures or None,
-        "trial": _trial(noted.get("trials") or []) if kind == "trial" else None,
+        "last_measured": None if figures else measured.last(benchmarks) or None,
+        "trial": _trial(variables) if run.kind == "trial" else None,
         "problems": list(noted.get("problems") or []),
     }
 
 
-def _measured(so: bool) -> tuple[str, str, bool]:
+def _measured(variables: Vars, so: bool, alive: bool) -> tuple[str, str, bool]:
     """State, message and whether that is a failure, where a benchmark was all that was asked for."""
-    if so:
+    result, prepared = variables.get("sglang_benchmark_result") or {}, variables.get("sglang_prepared") or {}
+    if so and alive:
         return "measured", "It was measured, and nothing was changed.", False
-    return "not measured", "There is no benchmark of it, or the host was lost. Nothing was changed.", True
+    if alive and not override.true(variables.get("sglang_benchmark_measure", True)):
+        return "compared", "Nothing was measured, as was asked for: what was measured before is compared.", False
+    if alive and result.get("skipped"):
+        return "to measure", "A check run: it would be measured.", False
+    why = "" if so else str(prepared.get("message") or result.get("msg") or "")
+    return "not measured", why or "It was not measured, or the host was lost. Nothing was changed.", True
+
+
+def tried(variables: Vars) -> str:
+    """Return what a trial changes, in words."""
+    return change.words(variables.get("sglang_trial") or {})
 
 
 def _release(variables: Vars) -> str:
@@ -149,7 +165,7 @@ def _release(variables: Vars) -> str:
 
 def _serves(state: str, noted: Vars, release: str) -> str:
     """Say what serves there after the run, as far as that is known."""
-    if state in ("new", "unchanged", "drained", "started", "measured", "not measured"):
+    if state in ("new", "unchanged", "drained", "started", "measured", "not measured", "compared", "to measure"):
         return release
     if state == "went back":
         return ", ".join(noted.get("served") or []) or "nothing"
@@ -160,16 +176,12 @@ def _why(variables: Vars) -> str:
     return str((variables.get("sglang_service_plan") or {}).get("reason", ""))
 
 
-def _true(value: Any) -> bool:
-    """A variable of the command line comes as text."""
-    return value is True or str(value).lower() in ("true", "yes", "1")
-
-
-def _told(line: Timeline | None, gate: float | None) -> dict[str, Any] | None:
+def _told(line: Timeline | None, gate: float | None, *, drained: bool) -> dict[str, Any] | None:
     if line is None:
         return None
+    segments = timeline.with_prepare(line, gate)
     return {
-        "segments": [one.as_dict() for one in timeline.with_prepare(line, gate)],
+        "segments": [one.as_dict() for one in (segments if drained else timeline.undrained(segments))],
         "down": [{"begin": begin, "end": end} for begin, end in line.down],
         "resumed": line.resumed,
     }
@@ -180,18 +192,15 @@ def _finding(one: Mapping[str, Any]) -> dict[str, Any]:
     return {**texts, "accepted": bool(one.get("accepted"))}
 
 
-def _trial(trials: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    return {name: trials[-1].get(name) for name in _TRIAL} if trials else None
+def _trial(variables: Vars) -> dict[str, Any] | None:
+    """The trial that this run recorded; None where it tried nothing."""
+    line = (variables.get("sglang_trial_result") or {}).get("trial")
+    return {name: line.get(name) for name in _TRIAL} if line else None
 
 
-def _warnings(run: Run, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _warnings(run: Run, rows: Sequence[Mapping[str, Any]], overridden: Sequence[str]) -> list[str]:
     found = ["This was a check run: nothing was done, and what is said here is what would be."] if run.check else []
-    untried = [row["host"] for row in rows if row["without_trial"]]
-    if untried:
-        where = "all hosts" if len(untried) == len(rows) else ", ".join(untried)
-        found.append(
-            f"sglang_without_trial is set for {where}: a change that was to win a trial first went there without one."
-        )
+    found += overridden
     skewed = [row["host"] for row in rows if abs(row["clock_ahead"]) > 60]
     if skewed:
         found.append(

@@ -9,7 +9,6 @@ import statistics
 from collections.abc import Iterable
 from typing import Any
 
-from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import lines
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import record as benchmarks
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.record import Benchmark, Sample
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import snapshot, times
@@ -19,9 +18,8 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.units imp
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.identity import read_record
 from ansible_collections.llmfleet.sglang.plugins.module_utils._report import changes
 
-# The newest of each are handed to the controller; the host keeps all.
-MOST_BENCHMARKS, MOST_TRIALS, MOST_SAMPLES = 4, 1, 60
-TRIALS = "trials.jsonl"
+# The newest are handed to the controller; the host keeps all.
+MOST_BENCHMARKS, MOST_SAMPLES = 4, 60
 
 
 def look(places: Places, run: str, now: float) -> dict[str, Any]:
@@ -50,7 +48,6 @@ def look(places: Places, run: str, now: float) -> dict[str, Any]:
         # Of going back on demand it is not kept what served until then.
         "changes": _changes(places, before, after, release, problems) if rolled_out else [],
         "benchmarks": _benchmarks(places, problems),
-        "trials": _trials(places, problems),
         "problems": problems,
     }
 
@@ -145,12 +142,3 @@ def _sum(sample: Sample) -> dict[str, float | None]:
 def _total(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) if known else None
-
-
-def _trials(places: Places, problems: list[str]) -> list[dict[str, Any]]:
-    try:
-        found, wrong = lines.read(places.folder / TRIALS)
-    except OSError as error:
-        found, wrong = [], [f"{error}."]
-    problems += wrong
-    return found[-MOST_TRIALS:]

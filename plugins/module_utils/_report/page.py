@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.llmfleet.sglang.plugins.module_utils._report import detail, plots, sheet
+from ansible_collections.llmfleet.sglang.plugins.module_utils._report import detail, plots, sheet, speed
 from ansible_collections.llmfleet.sglang.plugins.module_utils._report.detail import Host, chip, row, table
 from ansible_collections.llmfleet.sglang.plugins.module_utils._report.html import Html, style, tag, text
 from ansible_collections.llmfleet.sglang.plugins.module_utils._report.timeline import duration
@@ -39,9 +39,12 @@ def page(report: Report) -> str:
     parts = [
         _top(report, numbered),
         _hosts(numbered),
+        _trials(report["hosts"]),
+        _patches(report["hosts"]),
         _timelines(report["hosts"]),
         _changes(report["hosts"]),
-        _benchmarks(report["hosts"]),
+        speed.measured(report["hosts"]),
+        speed.compared(report["hosts"]),
         _all_findings(report["hosts"]),
         _details(numbered),
         _foot(report),
@@ -116,7 +119,7 @@ def _hosts(numbered: Sequence[tuple[int, Host]]) -> Html:
             (host["serves"], "value mono"),
             _or_nothing(detail.down(host), "number"),
             _or_nothing(detail.prepared(host), "number"),
-            _or_nothing(_speed(host)),
+            _or_nothing(speed.verdict(host["benchmark"])),
             _or_nothing(_counts(host)),
         )
         for number, host in numbered
@@ -136,14 +139,6 @@ def _hosts(numbered: Sequence[tuple[int, Host]]) -> Html:
 
 def _or_nothing(content: str, class_: str = "") -> tuple[str, str]:
     return (content, class_) if content else (NOTHING, f"{class_} none".strip())
-
-
-def _speed(host: Host) -> Html:
-    verdict = (host["benchmark"] or {}).get("verdict")
-    if not verdict:
-        return text()
-    change = "" if verdict["change"] is None else f" {verdict['change']:+.1%}"
-    return chip(f"{verdict['result']}{change}", detail.VERDICTS.get(verdict["result"], "calm"))
 
 
 def _counts(host: Host) -> Html:
@@ -196,6 +191,25 @@ def _line(name: str, drawn: Html, value: str) -> Html:
     )
 
 
+def _trials(hosts: Sequence[Host]) -> Html | None:
+    parts = [text(tag("h3", host["host"]), detail.trial(host)) for host in hosts if host["trial"]]
+    return tag("section", tag("h2", "Trial: patched, active, faster"), parts) if parts else None
+
+
+def _patches(hosts: Sequence[Host]) -> Html | None:
+    """Three things apart of each patch, once for all hosts with which they are the same."""
+    groups: dict[str, tuple[Html, list[str]]] = {}
+    for host in hosts:
+        if host["patches"]:
+            rows, faster = detail.patches(host)
+            made = detail.three_facts(rows, faster)
+            groups.setdefault(str(made), (made, []))[1].append(host["host"])
+    if not groups:
+        return None
+    parts = [text(tag("h3", names(members)), made) for made, members in groups.values()]
+    return tag("section", tag("h2", "Patches: patched, active, faster"), parts)
+
+
 def _changes(hosts: Sequence[Host]) -> Html | None:
     """What changed, once for all hosts with which it is the same."""
     groups: dict[str, list[Host]] = {}
@@ -223,104 +237,6 @@ def _change(members: Sequence[Host]) -> Html:
 def names(hosts: Sequence[str], most: int = 6) -> str:
     """Return the names of hosts, and of many how many more there are."""
     return ", ".join(hosts[:most]) + (f" and {len(hosts) - most} more" if len(hosts) > most else "")
-
-
-def _benchmarks(hosts: Sequence[Host]) -> Html | None:
-    measured = [host for host in hosts if host["benchmark"]]
-    if not measured:
-        return None
-    few = len(measured) <= FEW
-    parts = [_benchmark(host) if few else _folded(host) for host in measured]
-    return tag("section", tag("h2", "Throughput and power"), parts)
-
-
-def _folded(host: Host) -> Html:
-    """Of many measured hosts, each folded up, and those unfolded that lost or could not be judged."""
-    verdict = (host["benchmark"]["verdict"] or {}).get("result", "")
-    head = tag("summary", tag("b", host["host"]), " ", _speed(host))
-    return tag("details", head, tag("div", _benchmark(host)), open=verdict in ("worse", "no verdict"))
-
-
-def _benchmark(host: Host) -> Html:
-    one = host["benchmark"]
-    baseline = one["baseline"]
-    against = (
-        f"Baseline: {baseline['release']}, measured {_when(baseline['at'])}."
-        if baseline
-        else "There is no baseline: nothing of its kind was measured here before."
-    )
-    verdict = one["verdict"] or {"result": "no verdict"}
-    most = max(
-        (figures["median"] or 0 for shape in one["shapes"] for figures in (shape["now"], shape["before"]) if figures),
-        default=0,
-    )
-    most = max(
-        [
-            most,
-            *(
-                run
-                for shape in one["shapes"]
-                for figures in (shape["now"], shape["before"])
-                if figures
-                for run in figures["runs"]
-            ),
-        ]
-    )
-    key = [("b-before", "baseline")] if baseline else []
-    items = [
-        tag("li", tag("i", class_=f"key {class_}"), words)
-        for class_, words in [*key, ("b-now", f"now, {one['release']}")]
-    ]
-    return text(
-        tag("h3", host["host"]),
-        tag("p", chip(verdict["result"], detail.VERDICTS.get(verdict["result"], "calm")), " ", detail.why(one), "."),
-        tag("p", f"Measured {_when(one['at'])}. {against} Output tokens a second; a dot is a run.", class_="faint"),
-        tag("ul", items, class_="legend"),
-        [_shape(shape, most) for shape in one["shapes"]],
-        _power(one),
-        _arithmetic(one),
-    )
-
-
-def _when(at: str) -> str:
-    return at[:16].replace("T", " ") + " UTC"
-
-
-def _shape(shape: Mapping[str, Any], most: float) -> Html:
-    now, before = shape["now"], shape["before"]
-    figure = f"{now['median'] or 0:g} tok/s"
-    value = text(tag("b", figure), tag("br"), f"was {before['median'] or 0:g}") if before else tag("b", figure)
-    label = f"{shape['name']}: {figure}"
-    return tag(
-        "div",
-        tag("div", shape["name"], class_="name"),
-        tag("div", plots.throughput(now, before, most, label), class_="drawn"),
-        tag("div", value, class_="value"),
-        class_="row shape",
-    )
-
-
-def _power(one: Mapping[str, Any]) -> Html | None:
-    now, before = one["power"], one["baseline_power"]
-    if not now:
-        return tag("p", "No power was told by the cards.", class_="faint")
-    was = f", was {before['median']:.0f} W" if before else ""
-    share = f" of {now['limit']:.0f} W" if now["limit"] else ""
-    busy = f", used {now['utilisation']:.0f} %" if now["utilisation"] is not None else ""
-    words = f"Power of all cards, median {now['median']:.0f} W{share}{was}{busy}"
-    return tag("div", tag("p", f"{words}:"), plots.power(now, before, words))
-
-
-def _arithmetic(one: Mapping[str, Any]) -> Html | None:
-    lines = [
-        line
-        for shape in one["shapes"]
-        for line in (f"{shape['name']}:", *shape["verdict"]["arithmetic"])
-        if shape["verdict"]["arithmetic"]
-    ]
-    if not lines:
-        return None
-    return tag("details", tag("summary", "The arithmetic of the verdict"), tag("div", tag("pre", "\n".join(lines))))
 
 
 def _all_findings(hosts: Sequence[Host]) -> Html | None:

@@ -24,6 +24,7 @@ POWER_HEIGHT = 96
 KINDS = {
     "prepare": "prepared, before anything was stopped",
     "wait": "waited for its turn",
+    "ready": "made ready to be stopped",
     "drain": "let requests end",
     "stop": "stopped and proven gone",
     "start": "started, until the first right answer",

@@ -26,6 +26,7 @@ LIGHT = {
     "calm-back": "#e9edf1",
     "prepare": "#b9c6d4",
     "wait": "#dfe5eb",
+    "ready": "#c9b98f",
     "drain": "#8fb7e8",
     "stop": "#d98324",
     "start": "#3f7fca",
@@ -54,6 +55,7 @@ DARK = {
     "calm-back": "#2a323a",
     "prepare": "#4a5866",
     "wait": "#2f3841",
+    "ready": "#7d7049",
     "drain": "#34608f",
     "stop": "#c97f2d",
     "start": "#4a8fdc",
@@ -149,7 +151,7 @@ footer{margin-top:40px;color:var(--faint);font-size:.87rem}
 }
 @media print{.scroll{overflow:visible}body{font-size:12px}}
 """
-_FILLED = ("prepare", "wait", "drain", "stop", "start", "back", "prove", "record", "down")
+_FILLED = ("prepare", "wait", "ready", "drain", "stop", "start", "back", "prove", "record", "down")
 
 
 def _theme(colours: dict[str, str]) -> str:

@@ -6,16 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import times
 
 # Between a host's clock and the controller's, in seconds; below it, it may be the time that a call took on a busy host.
 CLOCKS_AGREE = 30.0
-PREPARE, WAIT, DRAIN, STOPPING, STARTING, BACK, PROVING, RECORDING = (
+PREPARE, WAIT, READY, DRAIN, STOPPING, STARTING, BACK, PROVING, RECORDING = (
     "prepare",
     "wait",
+    "ready",
     "drain",
     "stop",
     "start",
@@ -129,6 +130,11 @@ def _down(steps: Sequence[Mapping[str, Any]]) -> list[tuple[float, float | None]
             if found and found[-1][1] is None:
                 found[-1] = (found[-1][0], at)
     return found
+
+
+def undrained(segments: Iterable[Segment]) -> tuple[Segment, ...]:
+    """Return the segments of a host that no load balancer was told of: before its stop, no request was let end."""
+    return tuple(replace(one, kind=READY) if one.kind == DRAIN else one for one in segments)
 
 
 def with_prepare(timeline: Timeline, gate: float | None) -> tuple[Segment, ...]:

@@ -23,9 +23,11 @@ def problems(trial: Any, hosts: Sequence[str]) -> list[str]:
     if len(hosts) != 1:
         told = ", ".join(hosts) or "none"
         found.append(f"A trial is made on one host, and {len(hosts)} are aimed at ({told}): name one with --limit.")
+    unknown = [key for key in trial if key not in KEYS] if isinstance(trial, Mapping) else []
+    found += [f"sglang_trial has '{key}', and only {', '.join(KEYS)} are known." for key in unknown]
     if not isinstance(trial, Mapping) or not any(trial.get(key) for key in KEYS):
-        return [*found, f"sglang_trial names no change: give it one or more of {', '.join(KEYS)}, such as {EXAMPLE}."]
-    found += [f"sglang_trial has '{key}', and only {', '.join(KEYS)} are known." for key in trial if key not in KEYS]
+        nothing = f"sglang_trial names no change: give it one or more of {', '.join(KEYS)}, such as {EXAMPLE}."
+        return found if unknown else [*found, nothing]
     sets = trial.get("patch_sets") or []
     if not isinstance(sets, list) or not all(isinstance(one, str) for one in sets):
         found.append(f"sglang_trial, patch_sets, has to be a list of names, not {sets!r}.")

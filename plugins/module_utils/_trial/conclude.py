@@ -105,6 +105,9 @@ def facts(
         ]
         rows.append({"what": f"patch set {name}", "patched": patched, "active": _path(name, "patch_sets", candidate)})
     for flag, value in seen["arguments"].items():
+        if value is None or value is False:
+            rows.append({"what": f"--{flag} taken out", "patched": [], "active": _taken_out(flag, candidate)})
+            continue
         active = _path(flag, "arguments", candidate) or _argument(flag, value, candidate)
         rows.append({"what": f"--{flag} {value}", "patched": [], "active": active})
     for name, value in seen["environment"].items():
@@ -121,6 +124,12 @@ def _path(name: str, kind: str, candidate: Benchmark | None) -> str:
             word = {True: "yes", False: "no"}.get(one.get("active"), "unknown")  # type: ignore[arg-type]
             return f"{word}: {one.get('evidence')}"
     return ""
+
+
+def _taken_out(flag: str, candidate: Benchmark | None) -> str:
+    if candidate is None:
+        return ""
+    return "yes: the process has it still" if flag in candidate.arguments else "no: the process has it not"
 
 
 def _argument(flag: str, value: Any, candidate: Benchmark | None) -> str:

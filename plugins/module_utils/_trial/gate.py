@@ -13,7 +13,6 @@ from typing import Any
 
 PATCH_SET = "sm120_fusion"
 SWITCH, BACKEND = "enable-flashinfer-allreduce-fusion", "flashinfer-allreduce-fusion-backend"
-RULE = "fusion_without_win"
 BETTER = "better"
 
 
@@ -25,6 +24,11 @@ def is_open(deployment: Mapping[str, Any]) -> bool:
         return False
     names = {one["name"] for one in deployment["patch_sets"]}
     return PATCH_SET in names or arguments.get(SWITCH) not in (None, False) or arguments.get(BACKEND) is not None
+
+
+def opened(base: Mapping[str, Any], changed: Mapping[str, Any]) -> bool:
+    """Tell whether a change opens the gate: open with it, closed without it. Only that says what the gate brings."""
+    return is_open(changed) and not is_open(base)
 
 
 def tensor_parallel(deployment: Mapping[str, Any]) -> int:
@@ -56,18 +60,3 @@ def facts(host: str, hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, A
     trials = sorted((trial for one in told for trial in one.get("trials", [])), key=lambda one: str(one.get("at", "")))
     found = won(trials, deployment["build"]["version"], tensor_parallel(deployment), own["topology"])
     return {"benchmark": {"fusion": "win"}} if found else {}
-
-
-def overridden(hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return a line for the recap where sglang_without_trial is set; empty where it is not."""
-    said = [host for host in hosts if truth(hostvars[host].get("sglang_without_trial"))]
-    if not said:
-        return []
-    opened = [host for host in said if is_open(hostvars[host]["sglang_deployment"])]
-    told = f"the fusion gate is open without a recorded win on {', '.join(opened)}" if opened else "no gate is open"
-    return [f"sglang_without_trial is set: {told}."]
-
-
-def truth(value: Any) -> bool:
-    """Take what Ansible hands over as text (`-e name=true`) as what was meant."""
-    return str(value).lower() in ("true", "yes", "on", "1")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 BETTER, SAME, WORSE = "better", "same", "worse"
@@ -174,5 +174,5 @@ def overall(verdicts: Mapping[str, Verdict]) -> Verdict:
         if names:
             lines = tuple(f"{name}: {one.result}, {one.reason}" for name, one in verdicts.items())
             worst = min((verdicts[name] for name in names), key=lambda one: one.change or 0.0)
-            return Verdict(result, f"{', '.join(names)}: {worst.reason}", lines, worst.change, worst.low, worst.high)
+            return replace(worst, reason=f"{', '.join(names)}: {worst.reason}", arithmetic=lines)
     raise ValueError("there is no verdict to sum up")

@@ -16,6 +16,8 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.bench import Target
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.measure import Machine, Request
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.record import Benchmark, Measured, Run, Shape
+from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.manifest import MANIFEST
+from ansible_collections.llmfleet.sglang.plugins.module_utils._diagnosis import causes
 from ansible_collections.llmfleet.sglang.plugins.module_utils._gpu.cards import Reading, read_gpus
 from ansible_collections.llmfleet.sglang.plugins.module_utils._gpu.look import View
 from ansible_collections.llmfleet.sglang.plugins.module_utils._gpu.topology import Matrix
@@ -24,6 +26,7 @@ from tests.unit.host.fakes import FakeHost
 
 ROOT = Path(__file__).resolve().parents[3]
 PATHS = paths.read(yaml.safe_load((ROOT / "roles/sglang_benchmark/files/paths.yml").read_text("utf-8")))
+CAUSES = causes.read(yaml.safe_load((ROOT / "roles/sglang_verify/files/causes.yml").read_text("utf-8")))
 SHAPE = Shape(1024, 512, 32, 128)
 ALONE = Shape(1024, 512, 1, 4)
 RELEASE = "0.5.23-ff542dc8f-0123456789abcdef"
@@ -75,8 +78,10 @@ class Serving:
         python.symlink_to(sys.executable)
         self.write(place / "release.json", release())
         self.write(
-            self.state / "qwen" / "record.json", {"state": "s1", "checkpoint": "nvidia/Q@9f", "release": RELEASE}
+            self.state / "qwen" / "record.json", {"state": "s0", "checkpoint": "nvidia/Q@old", "release": RELEASE}
         )
+        self.weights = folder / "models" / "q"
+        self.write(self.weights / MANIFEST, {"format": 1, "repository": "nvidia/Q", "revision": "9f", "files": []})
         self.environ = {
             "HOME": "/var/lib/sglang-qwen",
             "LLMFLEET_STATE": "s1",
@@ -84,16 +89,20 @@ class Serving:
             "MY_API_TOKEN": "hunter2",
             "HTTPS_PROXY": "http://me:pass@proxy:3128",
         }
-        command = (
-            f"{python} -m sglang.launch_server --model-path /models/q --tp-size 2 --sleep-on-idle "
+        self.command = (
+            f"{python} -m sglang.launch_server --model-path {self.weights} --tp-size 2 --sleep-on-idle "
             "--served-model-name qwen3.5 --config /run/credentials/sglang.yaml"
         )
-        self.fake.add_process(10, command, unit="sglang-qwen.service", env=self.environ)
-        self.fake.add_unit("sglang-qwen.service", main_pid=10)
+        self.start(10)
         self.fake.loads = {0: ("99", "410.00"), 1: ("98", "400.00")}
         self.figures = iter(FAST * 4)
         self.asked: list[tuple[Target, Shape, int]] = []
         self.info: Mapping[str, Any] | None = {"tp_size": 2, "api_key": KEY, "sleep_on_idle": True}
+
+    def start(self, pid: int, **environ: str) -> None:
+        """Start the process, with these variables over its own."""
+        self.fake.add_process(pid, self.command, unit="sglang-qwen.service", env={**self.environ, **environ})
+        self.fake.add_unit("sglang-qwen.service", main_pid=pid)
 
     @staticmethod
     def write(path: Path, value: Any) -> None:
@@ -114,6 +123,7 @@ class Serving:
             "look": lambda run, limit: view(read_gpus(run, limit)),
             "measure": self.measure,
             "info": lambda url, key: self.info,
+            "patience": 0.0,
             **changes,
         }
         return Machine(**given)
@@ -134,6 +144,7 @@ class Serving:
             "timeout": 60.0,
             "api_key": KEY,
             "paths": PATHS,
+            "causes": CAUSES,
             **changes,
         }
         return Request(**given)

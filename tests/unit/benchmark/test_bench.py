@@ -115,6 +115,13 @@ def test_a_failure_ends_with_what_was_said_last_and_without_the_key(stand: Stand
     assert str(caught.value) == "bench_serving ended with 1:\n  ValueError: Warmup failed, ***"
 
 
+def test_a_time_of_nothing_was_not_told(stand: Stand) -> None:
+    """bench_serving leaves 0 where no answer held a token that could be read as text."""
+    stand.does(f"cat > \"$file\" <<'END'\n{json.dumps({**LINE, 'median_ttft_ms': 0.0})}\nEND")
+    run = bench.measure(stand.target(), SHAPE, 7, 30)
+    assert (run.ttft_ms, run.tpot_ms) == (None, 8.125)
+
+
 def test_requests_that_failed_are_no_measurement(stand: Stand) -> None:
     stand.does(f"cat > \"$file\" <<'END'\n{json.dumps({**LINE, 'completed': 100})}\nEND")
     with pytest.raises(BenchFailed, match="28 of 128 requests failed"):
@@ -133,6 +140,12 @@ def test_what_hangs_is_killed_with_all_that_it_started(stand: Stand) -> None:
     with pytest.raises(BenchFailed, match=r"did not end within 1 s:\n  it waits"):
         bench.measure(stand.target(), SHAPE, 7, 1)
     assert gone(int(stand.read("child")))
+
+
+def test_it_is_not_waited_for_once_the_server_has_ended(stand: Stand) -> None:
+    stand.does("echo it waits for a server; sleep 600")
+    with pytest.raises(BenchFailed, match=r"the process that it measured has ended:\n  it waits for a server"):
+        bench.measure(stand.target(serves=lambda: False), SHAPE, 7, 500)
 
 
 def test_what_it_leaves_behind_in_the_background_does_not_outlive_it(stand: Stand) -> None:

@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import judge, table
-from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.record import Benchmark, Measured
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.record import (
+    Benchmark,
+    Card,
+    Measured,
+    Run,
+    Sample,
+)
 
 from tests.unit.benchmark.case import ALONE, FAST, SHAPE, SLOW, TOPOLOGY, made, runs
 
@@ -118,13 +124,40 @@ def test_a_path_that_the_engine_left_out_is_inert_and_the_speed_is_said() -> Non
 
 
 def test_the_table_has_a_line_for_each_shape_and_what_it_says_of_the_change() -> None:
-    hosts = {"gpu-07": [made(*FAST), made(*SLOW, at="2026-11-30T11:00:00+00:00", **NEW)], "gpu-08": []}
+    slow = made(*SLOW, at="2026-11-30T11:00:00+00:00", seconds=1.0, **NEW)
+    hosts = {"gpu-07": [made(*FAST, seconds=1.0), slow], "gpu-08": []}
     text = table.table(hosts, {"gpu-07": ["x:2 cannot be read"], "gpu-08": []})
     lines = text.splitlines()
     assert lines[0].split()[0] == "HOST" and len(lines) == 6
     assert "no baseline" in lines[1] and lines[2].endswith("worse -93.7%")
     assert "gpu-08: nothing was measured yet" in lines and "gpu-07: x:2 cannot be read" in lines
     assert table.report(hosts)["benchmarks"][0]["topology"] == TOPOLOGY
+
+
+def test_the_same_deployment_measured_again_is_held_against_the_time_before() -> None:
+    again = made(*SLOW, id="again")
+    [first, second] = table.rows("gpu-07", [made(*FAST), again])
+    assert first["verdict"]["result"] == "no baseline"
+    assert (second["verdict"]["against"], second["verdict"]["result"]) == ("b-old", "worse")
+    lost = made(*SLOW, id="lost", state="bad", verdict={"result": "worse"})
+    [*_rows, last] = table.rows("gpu-07", [made(*FAST), lost, made(*FAST, id="later")])
+    assert (last["verdict"]["against"], last["verdict"]["result"]) == ("b-old", "same")
+
+
+def test_a_time_of_nothing_is_not_shown() -> None:
+    shape = Measured(SHAPE, 0, (Run(10.0, 30.0, 1.0, 0.0, 8.0),) * 3)
+    [row] = table.rows("gpu-07", [made(shapes=(shape,))])
+    assert (row["ttft_ms"], row["tpot_ms"]) == (None, 8.0)
+
+
+def test_missing_looks_at_the_cards_are_told() -> None:
+    sample = Sample(2.0, (Card("GPU-1", 99.0, 410.0, 600.0),))
+    blind, few, seen = (made(*FAST, seconds=60.0, samples=(sample,) * count) for count in (0, 3, 15))
+    text = table.table({"gpu-07": [blind, few, seen]}, {})
+    told = [line for line in text.splitlines() if "nvidia-smi answered" in line]
+    assert ["none of 30" in told[0], "3 of 30" in told[1], len(told)] == [True, True, 2]
+    bare = made(*FAST, topology="no GPU")
+    assert "nvidia-smi answered" not in table.table({"gpu-07": [bare, made(*FAST, seconds=4.0)]}, {})
 
 
 def test_the_report_for_machines_is_stable() -> None:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import measure, record, running
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import ended, measure, record, running
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.bench import BenchFailed
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.sampling import Sampler, look
+from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.manifest import MANIFEST
 
 from tests.unit.benchmark.case import ALONE, FAST, KEY, RELEASE, SHAPE, Serving, release
 
@@ -52,7 +53,18 @@ def test_equal_deployments_have_the_same_digest_and_others_another(serving: Serv
     one = measure.benchmark(serving.request(), serving.machine())
     same = measure.benchmark(serving.request(), serving.machine())
     assert one.arguments_digest == same.arguments_digest and one.id != same.id
-    assert record.digest({**one.arguments, "tp-size": "4"}) != one.arguments_digest
+    serving.start(11, NCCL_P2P_LEVEL="PHB")
+    another = measure.benchmark(serving.request(), serving.machine())
+    assert another.arguments == one.arguments and another.arguments_digest != one.arguments_digest
+    assert record.digest({**one.arguments, "tp-size": "4"}, one.environment) != one.arguments_digest
+
+
+def test_the_checkpoint_is_that_of_the_process_and_not_of_the_last_deployment(serving: Serving) -> None:
+    assert measure.benchmark(serving.request(), serving.machine()).checkpoint == "nvidia/Q@9f"
+    (serving.state / "qwen" / "record.json").unlink()  # a first canary has none before it is concluded
+    assert measure.benchmark(serving.request(), serving.machine()).checkpoint == "nvidia/Q@9f"
+    (serving.weights / MANIFEST).unlink()
+    assert measure.benchmark(serving.request(), serving.machine()).checkpoint == ""
 
 
 def test_each_run_has_a_seed_of_its_own_and_each_benchmark_the_same_ones(serving: Serving) -> None:
@@ -88,6 +100,77 @@ def test_a_service_that_was_restarted_meanwhile_is_not_measured(serving: Serving
 
     with pytest.raises(BenchFailed, match="was restarted while it was measured"):
         measure.benchmark(serving.request(), serving.machine(measure=restarted))
+
+
+def test_a_service_that_died_under_the_load_is_said_to_have_with_its_cause(serving: Serving) -> None:
+    def dies(*_given: Any) -> Any:
+        serving.fake.units["sglang-qwen.service"].update(
+            ActiveState="activating", MainPID="0", Result="exit-code", ExecMainStatus="1"
+        )
+        serving.fake.journal = ["server up", f"torch.OutOfMemoryError: CUDA out of memory. Tried {KEY}"]
+        raise BenchFailed("bench_serving ended with 1:\n  Fail to set RLIMIT_NOFILE")
+
+    with pytest.raises(BenchFailed) as caught:
+        measure.benchmark(serving.request(), serving.machine(measure=dies))
+    text = str(caught.value)
+    first, *rest = text.splitlines()
+    assert first.startswith(
+        "sglang-qwen.service died while it was measured (result exit-code, status 1), and systemd starts it again. "
+    )
+    assert "[" in first and "the log says: torch.OutOfMemoryError" in first and KEY not in text
+    assert rest[-1] == "All of it: journalctl --unit=sglang-qwen.service --lines=500 --no-pager"
+    assert "RLIMIT" not in text
+
+
+def test_an_end_of_which_nothing_is_known_is_told_with_the_last_exception(serving: Serving) -> None:
+    def dies(*_given: Any) -> Any:
+        serving.fake.units["sglang-qwen.service"]["MainPID"] = "99"
+        serving.fake.journal = ["ValueError: nobody knows"]
+        raise BenchFailed("3 of 4 requests failed:\n  x")
+
+    with pytest.raises(BenchFailed, match=r"was restarted .*10, now 99\).*not known. .*ValueError: nobody knows"):
+        measure.benchmark(serving.request(), serving.machine(measure=dies))
+
+
+def test_a_run_knows_whether_the_process_is_there_that_it_measures(serving: Serving) -> None:
+    measure.benchmark(serving.request(), serving.machine())
+    target, *_rest = serving.asked[0]
+    assert target.serves()
+    (serving.fake.root / "proc" / "10").rename(serving.fake.root / "proc" / "11")
+    assert not target.serves()
+
+
+def test_a_service_that_ends_late_is_waited_for(serving: Serving) -> None:
+    """Requests fail before the engine has ended as a whole."""
+    unit = serving.fake.units["sglang-qwen.service"]
+    seconds: list[float] = []
+
+    def passes(second: float) -> None:
+        seconds.append(second)
+        unit["MainPID"] = "99" if len(seconds) == 3 else unit["MainPID"]
+
+    clock = ended.Clock(lambda: sum(seconds), passes)
+    before = running_of(serving).unit
+    assert "was restarted" in ended.why(serving.fake.run, before, (), 15.0, clock) and len(seconds) == 3
+    seconds.clear()
+    after = replace(before, main_pid=99)
+    assert ended.why(serving.fake.run, after, (), 2.0, clock) == "" and len(seconds) == 2
+
+
+def test_a_benchmark_that_failed_by_itself_says_what_it_said(serving: Serving) -> None:
+    def fails(*_given: Any) -> Any:
+        raise BenchFailed("bench_serving ended with 1:\n  ValueError: no")
+
+    with pytest.raises(BenchFailed) as caught:
+        measure.benchmark(serving.request(), serving.machine(measure=fails))
+    assert str(caught.value) == "bench_serving ended with 1:\n  ValueError: no"
+
+    def fails_with_the_bus(*_given: Any) -> Any:
+        serving.fake.bus_problem = "Connection refused"
+        fails()
+
+    with pytest.raises(BenchFailed, match="ValueError: no"):
+        measure.benchmark(serving.request(), serving.machine(measure=fails_with_the_bus))
 
 
 def test_nothing_is_measured_without_a_shape(serving: Serving) -> None:

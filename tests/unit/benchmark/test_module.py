@@ -121,6 +121,14 @@ def test_an_inert_change_is_called_so(case: Case) -> None:
     assert "the patch alone does nothing" in done["benchmark"]["verdict"]["reason"]
 
 
+def test_a_win_by_taking_a_path_out_is_a_win(case: Case) -> None:
+    case.before(*SLOW, id="then", state="s0")
+    data = yaml.safe_load((ROOT / "roles/sglang_benchmark/files/paths.yml").read_text("utf-8"))
+    done = case.run(against="then", paths=data, change={"arguments": {"enable-torch-symm-mem": None}})
+    assert done["benchmark"]["paths"][0]["active"] is False
+    assert done["benchmark"]["verdict"]["result"] == "better"
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

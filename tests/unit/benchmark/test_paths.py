@@ -144,6 +144,12 @@ def test_a_path_that_nothing_asks_for_is_not_spoken_of() -> None:
         ({"arguments": {"enable_torch_symm_mem": True}}, ["torch_symm_mem"]),
         ({"environment": IPC}, ["pcie_ipc_allreduce"]),
         ({"arguments": {"chunked-prefill-size": 64}, "patch_sets": None}, []),
+        ({"arguments": {"enable-torch-symm-mem": None}}, []),
+        ({"arguments": {"enable-torch-symm-mem": False}}, []),
+        ({"arguments": {"flashinfer-allreduce-fusion-backend": "none"}}, []),
+        ({"environment": {"SGLANG_ENABLE_PCIE_IPC_ALLREDUCE": "0"}}, []),
+        ({"environment": {"SGLANG_ENABLE_PCIE_IPC_ALLREDUCE": "False"}}, []),
+        ({"arguments": {"enable-torch-symm-mem": None}, "environment": IPC}, ["pcie_ipc_allreduce"]),
     ],
 )
 def test_which_paths_a_change_is_about(change: dict[str, Any], names: list[str]) -> None:

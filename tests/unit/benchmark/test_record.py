@@ -47,6 +47,21 @@ def test_a_torn_line_is_said_and_spoils_no_other(tmp_path: Path) -> None:
     assert len(problems) == 1 and f"{place}:2" in problems[0]
 
 
+def wrong(**changes: object) -> dict[str, object]:
+    """A line that is sound but for this."""
+    return {**made(*FAST).as_dict(), "schema": 1, **changes}
+
+
+def wrong_shape(**changes: object) -> dict[str, object]:
+    """A line of which the shape is sound but for this."""
+    return wrong(shapes=[{**made(*FAST).as_dict()["shapes"][0], **changes}])
+
+
+def test_the_lines_below_are_sound_but_for_one_thing(tmp_path: Path) -> None:
+    (tmp_path / record.NAME).write_text(json.dumps(wrong_shape()) + "\n")
+    assert kept(tmp_path / record.NAME) == [made(*FAST)]
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -54,6 +69,15 @@ def test_a_torn_line_is_said_and_spoils_no_other(tmp_path: Path) -> None:
         {"schema": 1, "id": "without-shapes"},
         {**made(*FAST).as_dict(), "schema": 1, "shapes": [{"runs": 3}]},
         ["no", "map"],
+        wrong(at=20261130),
+        wrong(verdict="worse"),
+        wrong(samples=[{"second": 1, "cards": [{"uuid": "x", "utilisation": "much", "draw": 1, "limit": 1}]}]),
+        wrong(findings=[{"id": "gpu_starved"}]),
+        wrong(findings=["gpu_starved"]),
+        wrong(tensor_parallel="8"),
+        wrong_shape(cold=-1),
+        wrong_shape(runs=[{"output_tokens_per_second": -1.0, "total_tokens_per_second": 1.0, "seconds": 1.0}]),
+        wrong_shape(runs=[{"output_tokens_per_second": 1.0, "total_tokens_per_second": 1.0, "seconds": None}]),
     ],
 )
 def test_what_cannot_be_read_is_named_and_left_out(tmp_path: Path, line: object) -> None:

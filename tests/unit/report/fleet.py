@@ -168,6 +168,12 @@ def measured(now: float = 3740.0) -> list[dict[str, Any]]:
     return [benchmark("b1", OLD, 3740.0, 3600.0, "then"), {**new, "findings": [low] if now < 1000 else []}]
 
 
+def measure(host: dict[str, Any], lines: list[dict[str, Any]], result: dict[str, Any] | None = None) -> None:
+    """Let a host have these benchmarks, of which this run made the last one, or what its result says."""
+    host["sglang_noted"]["benchmarks"] = lines
+    host["sglang_benchmark_result"] = {"benchmark": lines[-1]} if result is None else result
+
+
 def host(number: int, fate: str = "new", begin: float = 0.0, **more: Any) -> dict[str, Any]:
     """What Ansible knows of a host. more: keys of what cutover_info returned."""
     verdicts: dict[str, Any] = {
@@ -197,7 +203,6 @@ def host(number: int, fate: str = "new", begin: float = 0.0, **more: Any) -> dic
         "patches": PATCHES,
         "changes": CHANGES,
         "benchmarks": [],
-        "trials": [],
         "problems": [],
         **more,
     }
@@ -207,6 +212,11 @@ def host(number: int, fate: str = "new", begin: float = 0.0, **more: Any) -> dic
             "service": "sglang-qwen",
             "served_model_name": "qwen3.5-397b-a17b",
             "listen": {"host": f"10.9.0.{number}", "port": 30000},
+            "launch": {"arguments": {}, "environment": {}},
+            "gpus": {},
+            "build": {"version": "0.5.23"},
+            "patch_sets": [],
+            "profile": "q",
         },
         "sglang_prepared": {"done": True, "message": ""},
         "sglang_service_plan": {"reason": "the unit is not there yet"},
@@ -225,15 +235,12 @@ def fleet(size: int, *, benchmarks: bool = False) -> dict[str, dict[str, Any]]:
     if size >= 4:
         fates[size] = "untouched"
     batch = {number: 0 if number == 1 else 1 if number <= max(2, size // 10) else 2 for number in fates}
-    return {
-        f"gpu-{number:02d}": host(
-            number,
-            fate,
-            110.0 * batch[number] + 1.7 * (number % 7),
-            benchmarks=measured(3690.0) if benchmarks and fate == "new" and (number == 1 or size > 3) else [],
-        )
-        for number, fate in fates.items()
-    }
+    found = {}
+    for number, fate in fates.items():
+        one = found[f"gpu-{number:02d}"] = host(number, fate, 110.0 * batch[number] + 1.7 * (number % 7))
+        if benchmarks and fate == "new" and (number == 1 or size > 3):
+            measure(one, measured(3690.0))
+    return found
 
 
 def made(hosts: dict[str, dict[str, Any]], run: model.Run = RUN) -> dict[str, Any]:

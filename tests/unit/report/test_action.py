@@ -37,16 +37,7 @@ def act(
 
 @pytest.fixture
 def hosts() -> dict[str, dict[str, Any]]:
-    found = fleet.fleet(3)
-    for one in found.values():
-        one["sglang_deployment"] |= {
-            "launch": {"arguments": {}, "environment": {}},
-            "gpus": {},
-            "build": {"version": "0.5.23"},
-            "patch_sets": [],
-            "profile": "q",
-        }
-    return found
+    return fleet.fleet(3)
 
 
 @pytest.fixture(autouse=True)
@@ -142,3 +133,35 @@ def test_not_even_a_fault_of_the_report_itself_fails_a_run(
     result = act(hosts, folder=str(tmp_path))
     assert (result["paths"], result["words"]) == ([], "") and not result.get("failed")
     assert warnings[0].startswith("There is no report, for it could not be made: ")
+
+
+TRIAL = {"arguments": {"chunked-prefill-size": 8192}}
+
+
+def test_a_check_run_of_a_trial_says_what_it_would_try(hosts: dict[str, Any], tmp_path: Path) -> None:
+    one = {"gpu-01": {**hosts["gpu-01"], "sglang_trial": TRIAL, "sglang_trial_base": {"name": "qwen"}}}
+    del one["gpu-01"]["sglang_verdict"]
+    words = act(one, check=True, folder=str(tmp_path))["words"].splitlines()
+    assert words[0] == "It would try --chunked-prefill-size 8192." and words[1].startswith("The report would be")
+    one["gpu-01"]["sglang_trial"] = {"arguments": {"admin-word": fleet.SECRET}}
+    assert act(one, check=True, folder="")["words"] == "It would try --admin-word ***."
+    one["gpu-01"]["sglang_prepared"] = {"done": False, "message": "No disk."}
+    assert "It would try" not in act(one, check=True, folder=str(tmp_path))["words"]
+
+
+@pytest.mark.parametrize("kind", ["trial", "benchmark", "deployment"])
+def test_an_override_is_said_where_there_is_no_recap(hosts: dict[str, Any], tmp_path: Path, kind: str) -> None:
+    hosts["gpu-01"]["sglang_without_trial"] = "on"
+    if kind == "trial":
+        hosts["gpu-01"]["sglang_trial_base"] = hosts["gpu-01"]["sglang_deployment"]
+    told = ["sglang_without_trial is set: no gate is open."] if kind != "deployment" else []
+    assert act(hosts, folder=str(tmp_path), kind=kind)["words"].splitlines()[:-1] == told
+    assert act(hosts, folder="", kind=kind)["words"] == "".join(told)
+
+
+def test_it_reads_what_this_run_measured(hosts: dict[str, Any], tmp_path: Path) -> None:
+    fleet.measure(hosts["gpu-01"], fleet.measured(3700.0))
+    hosts["gpu-02"]["sglang_noted"]["benchmarks"] = fleet.measured(236.0)
+    report = json.loads(Path(act(hosts, folder=str(tmp_path))["paths"][1]).read_text("utf-8"))
+    assert [(one["benchmark"] or {}).get("id") for one in report["hosts"]] == ["b2", None, None]
+    assert [(one["last_measured"] or {}).get("id") for one in report["hosts"]] == [None, "b2", None]

@@ -137,7 +137,7 @@ def test_what_failed_comes_first() -> None:
 
 def test_the_figures_of_a_benchmark() -> None:
     hosts = fleet.fleet(1)
-    hosts["gpu-01"]["sglang_noted"]["benchmarks"] = fleet.measured(236.0)
+    fleet.measure(hosts["gpu-01"], fleet.measured(236.0))
     words = shown(hosts).words
     assert "236 tok/s" in words and "was 3740" in words and "worse -93.7%" in words
     assert "median 1000 W of 4800 W, was 3600 W" in words
@@ -146,9 +146,10 @@ def test_the_figures_of_a_benchmark() -> None:
 
 def test_what_was_measured_of_another_release_says_nothing_of_this_ones_patches() -> None:
     hosts = fleet.fleet(1)
-    hosts["gpu-01"]["sglang_noted"].update(benchmarks=fleet.measured(), release=fleet.OLD)
+    fleet.measure(hosts["gpu-01"], fleet.measured())
+    hosts["gpu-01"]["sglang_noted"]["release"] = fleet.OLD
     words = shown(hosts).words
-    assert "not looked at" in words and "Faster: not measured." in words
+    assert "not looked at" in words and "Faster: not measured in this run." in words
 
 
 TRIAL = {
@@ -173,15 +174,70 @@ TRIAL = {
 
 def test_a_trial_says_three_things_apart() -> None:
     hosts = fleet.fleet(1)
-    hosts["gpu-01"]["sglang_noted"]["trials"] = [TRIAL]
+    hosts["gpu-01"]["sglang_trial_result"] = {"trial": TRIAL}
     run = model.Run("trial", "blackwell", "2026-11-30T12:03:11+00:00")
     words = Reader(page.page(fleet.made(hosts, run))).words
     for said in ("fusion_gate: present", "yes: a line of the log", "3740 became 236", "serves the baseline again"):
         assert said in words
     # Without candidate, as after a start that failed.
-    hosts["gpu-01"]["sglang_noted"]["trials"] = [{**TRIAL, "candidate_figures": {}, "restored": False}]
+    hosts["gpu-01"]["sglang_trial_result"] = {"trial": {**TRIAL, "candidate_figures": {}, "restored": False}}
     words = Reader(page.page(fleet.made(hosts, run))).words
     assert "not measured" in words and "does not serve the baseline again" in words
+
+
+def test_what_is_patched_active_and_faster_stands_before_all_else() -> None:
+    hosts = fleet.fleet(5, benchmarks=True)
+    hosts["gpu-01"]["sglang_trial_result"] = {"trial": TRIAL}
+    run = model.Run("trial", "blackwell", "2026-11-30T12:03:11+00:00")
+    words = Reader(page.page(fleet.made(hosts, run))).words
+    heads = ("Trial: patched", "Patches: patched", "Cut-over", "What changed", "Throughput and power", "Host by host")
+    assert [words.index(one) for one in heads] == sorted(words.index(one) for one in heads)
+    # Once for all hosts with which it is the same: those that were measured, and those that were not.
+    assert words.count("Patched (file, digest)") == words.count("Faster: ") == 2
+
+
+def inert() -> list[dict[str, Any]]:
+    """A baseline and a benchmark that is inert, with runs that scatter."""
+    baseline, now = fleet.measured(3700.0)
+    reason = (
+        "the engine does not take the path that was to be tried (fusion: skipped). "
+        "By speed: no verdict, 1024 tokens in: the runs scatter too much"
+    )
+    verdict = {"result": "inert", "reason": reason, "change": 0.3, "low": -0.1, "high": 0.7}
+    return [baseline, {**now, "reason": "trial", "baseline": "b1", "verdict": verdict}]
+
+
+@pytest.mark.parametrize("shapes", [1, 3])
+def test_what_is_inert_says_why_and_not_how_fast(shapes: int) -> None:
+    hosts = fleet.fleet(1)
+    lines = inert()
+    fleet.measure(hosts["gpu-01"], [{**one, "shapes": one["shapes"][:shapes]} for one in lines])
+    hosts["gpu-01"]["sglang_trial_result"] = {"trial": {**TRIAL, "result": "inert", "reason": "It was skipped"}}
+    run = model.Run("trial", "blackwell", "2026-11-30T12:03:11+00:00")
+    words = Reader(page.page(fleet.made(hosts, run))).words
+    assert words.count("inert the engine does not take the path that was to be tried (fusion: skipped). By speed") == 1
+    assert "Faster: the release as a whole: inert, the engine does not take the path" in words
+    assert "inert +" not in words
+    assert "It was skipped. The host serves the baseline again." in words
+
+
+def test_older_figures_are_shown_as_such() -> None:
+    hosts = fleet.fleet(1)
+    hosts["gpu-01"]["sglang_noted"]["benchmarks"] = fleet.measured(236.0)
+    words = shown(hosts).words
+    assert "Last measured 2026-11-30 12:01 UTC, by a deployment, release" in words and "236 tok/s" in words
+    assert "worse" not in words and "Throughput and power" not in words
+
+
+def test_what_is_compared_alone_has_a_head_that_says_so() -> None:
+    hosts = fleet.fleet(1)
+    del hosts["gpu-01"]["sglang_verdict"]
+    hosts["gpu-01"]["sglang_noted"]["benchmarks"] = fleet.measured(236.0)
+    hosts["gpu-01"]["sglang_benchmark_measure"] = False
+    run = model.Run("benchmark", "blackwell", "2026-11-30T12:03:11+00:00")
+    words = Reader(page.page(fleet.made(hosts, run))).words
+    assert "Throughput and power, measured before this run" in words and "was 3740" in words
+    assert "It was measured" not in words
 
 
 def test_html_is_made_by_its_builder_alone() -> None:

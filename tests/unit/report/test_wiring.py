@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import record
 from ansible_collections.llmfleet.sglang.tests.unit.rollout.stage import HOSTS, Stage
+
+from tests.unit.benchmark.case import FAST, SLOW, made
 
 TWO = HOSTS[:2]
 
@@ -31,14 +34,19 @@ def latest(stage: Stage) -> dict[str, Any]:
 
 
 def test_a_rollout_that_failed_has_a_report_without_a_secret(stage: Stage) -> None:
-    run = stage.deploy({"h02": {"fails_in": "verify"}}, sglang_without_trial=True, sglang_api_key="sk-made-up-0001")
+    said: dict[str, Any] = {"sglang_without_trial": "on", "sglang_accepted_rules": ["fusion_without_win"]}
+    run = stage.deploy({"h02": {"fails_in": "verify"}}, sglang_api_key="sk-made-up-0001", **said)
     assert run.rc == 2
     page, _latest = [name for name in reports(stage) if name.startswith("inventory-qwen-deployment-")]
     assert f"Report: {stage.folder}/reports/{page}" in run.output
     report = latest(stage)
     assert {one["host"]: one["state"] for one in report["hosts"]} == {"h01": "new", "h02": "went back"} == run.states
     assert report["by"] and report["run"] and report["version"]
-    assert "sglang_without_trial" in report["warnings"][0]
+    assert [one.partition(":")[0] for one in report["warnings"]] == [
+        "sglang_without_trial is set",
+        "sglang_accepted_rules has fusion_without_win",
+    ]
+    assert [one for one in report["warnings"] if one not in run.output] == []
     texts = [path.read_text("utf-8") for path in (stage.folder / "reports").iterdir()]
     assert len(texts) == 4 and not [text for text in texts if "sk-made-up-0001" in text]
     assert "TASK [Write the report on the controller]" in run.output
@@ -56,3 +64,27 @@ def test_a_folder_that_cannot_be_is_refused_before_any_host_is_touched(stage: St
     run = stage.deploy(sglang_report_to=str(stage.folder / "file" / "x"))
     assert run.rc == 2 and "sglang_report_to has to be a folder" in run.output
     assert run.came_to("preflight") == []
+
+
+def test_a_benchmark_reports_what_it_measured_and_no_earlier_one(stage: Stage) -> None:
+    """All hosts have the same record; one is measured now, one only compared, and one cannot be measured."""
+    stage.hosts = HOSTS[:3]
+    for host in stage.hosts:
+        place = stage.folder / "state" / host / "qwen"
+        place.mkdir(parents=True)
+        for name, figures in (("b1", FAST), ("b2", SLOW)):
+            record.append(place / record.NAME, made(*figures, id=name, state=name))
+    role = stage.folder / "ansible_collections/llmfleet/sglang/roles/sglang_benchmark/tasks/main.yml"
+    told = {"name": "Measure", "ansible.builtin.set_fact": {"sglang_benchmark_result": {"benchmark": {"id": "b2"}}}}
+    fails = {"name": "Fail", "ansible.builtin.fail": {"msg": "The engine died."}, "when": "fails | default(false)"}
+    role.write_text(json.dumps([fails, told]))
+    stage.play("benchmark", {"h01": {"sglang_benchmark_measure": False}, "h03": {"fails": True}})
+    report = latest(stage)
+    found = {one["host"]: (one["state"], (one["benchmark"] or {}).get("id"), one["failed"]) for one in report["hosts"]}
+    assert found == {
+        "h01": ("compared", None, False),
+        "h02": ("measured", "b2", False),
+        "h03": ("not measured", None, True),
+    }
+    assert "The engine died." in report["hosts"][2]["message"]
+    assert [(one["last_measured"] or {}).get("id") for one in report["hosts"]] == ["b2", None, "b2"]

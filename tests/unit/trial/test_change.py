@@ -28,6 +28,7 @@ SIZE = {"arguments": {"chunked-prefill-size": 8192}}
         ("sm120_fusion", "sglang_trial names no change"),
         ({"arguments": {}, "patch_sets": []}, "sglang_trial names no change"),
         ({**SIZE, "argument": {}}, "sglang_trial has 'argument', and only"),
+        ({"argument": {"chunked-prefill-size": 8192}}, "sglang_trial has 'argument', and only patch_sets, arguments,"),
         ({"patch_sets": "sm120_fusion"}, "has to be a list of names"),
         ({"arguments": ["a"]}, "has to be a map of names to values"),
         ({"arguments": {"port": 1}}, "sglang_trial, arguments, sets 'port', which is the collection's own"),

@@ -83,6 +83,19 @@ def test_patched_active_and_faster_are_three_facts() -> None:
     assert told["NCCL_P2P_LEVEL=PHB"]["active"] == "yes: the process has it"
 
 
+def test_what_was_taken_out_is_told_as_that() -> None:
+    """Not as a path that was wanted and is left out."""
+    change = {"arguments": {"enable-torch-symm-mem": None, "sleep-on-idle": False}}
+    after = replace(candidate(*FAST), arguments={"sleep-on-idle": True})
+    told = conclude.facts(change, after, PATCHES, "better: x")
+    assert [(one["what"], one["active"]) for one in told] == [
+        ("--enable-torch-symm-mem taken out", "no: the process has it not"),
+        ("--sleep-on-idle taken out", "yes: the process has it still"),
+    ]
+    [never, _other] = conclude.facts(change, None, PATCHES, "failed start: x")
+    assert never["active"] == "unknown: it never served"
+
+
 def test_a_path_that_was_skipped_is_inert() -> None:
     told = line(candidate(*FAST, log=("x: Skipping allreduce fusion.",)))
     assert told["result"] == "inert"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.llmfleet.sglang.plugins.filter.launch import launch_findings
-from ansible_collections.llmfleet.sglang.plugins.filter.trial import fusion_facts, fusion_open
+from ansible_collections.llmfleet.sglang.plugins.filter.trial import fusion_facts, fusion_open, fusion_opened
 from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import recap
 from ansible_collections.llmfleet.sglang.plugins.module_utils._trial import gate
 
@@ -45,6 +45,22 @@ WIN = {
 )
 def test_what_opens_the_gate(options: dict[str, Any], is_open: bool) -> None:
     assert fusion_open(resolved(**options)) is is_open
+
+
+@pytest.mark.parametrize(
+    ("base", "change", "opens"),
+    [
+        ({}, OPEN, True),
+        ({"patch_sets": ["sm120"]}, {"arguments": {"flashinfer-allreduce-fusion-backend": "trtllm"}}, True),
+        (OPEN, {**OPEN, "arguments": {**OPEN["arguments"], "chunked-prefill-size": 8192}}, False),
+        (OPEN, {}, False),
+        ({}, {"arguments": {"chunked-prefill-size": 8192}}, False),
+    ],
+)
+def test_only_a_trial_that_opens_the_gate_counts_for_it(
+    base: dict[str, Any], change: dict[str, Any], opens: bool
+) -> None:
+    assert fusion_opened(resolved(**change), resolved(**base)) is opens
 
 
 @pytest.mark.parametrize(

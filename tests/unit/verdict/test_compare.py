@@ -115,6 +115,8 @@ def test_several_shapes_make_one_verdict() -> None:
     assert overall({"a": better, "b": worse, "c": awful}).reason == "b, c: -90%"
     assert overall({"a": better, "b": none}).result == "no verdict"
     assert overall({"a": same}).arithmetic == ("a: same, +1%",)
+    one = compare(Measurement([1.0, 100, 101, 99]), Measurement([1.0, 10, 11, 9]))
+    assert one.threshold and overall({"a": one, "b": same}).threshold == one.threshold
     with pytest.raises(ValueError, match="no verdict"):
         overall({})
 

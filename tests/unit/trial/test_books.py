@@ -1,0 +1,64 @@
+# Copyright (c) 2026 the llmfleet engineers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the playbooks of a trial and of a benchmark hand over: the gate, what a lock says, a failure that is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jinja2
+import pytest
+import yaml
+from ansible_collections.llmfleet.sglang.plugins.filter.trial import fusion_open, fusion_opened
+
+from tests.unit.benchmark.case import ROOT
+from tests.unit.deployment.example import resolved
+
+OPEN = resolved(patch_sets=["sm120_fusion"])
+NAMES = {"sglang_deployment": {"service": "sglang-qwen"}}
+
+
+def tasks(name: str) -> list[dict[str, Any]]:
+    """The tasks of a file of tasks."""
+    found: list[dict[str, Any]] = yaml.safe_load((ROOT / "playbooks" / "tasks" / f"{name}.yml").read_text())
+    return found
+
+
+def book(name: str) -> dict[str, Any]:
+    """The last play of a playbook."""
+    *_others, found = yaml.safe_load((ROOT / "playbooks" / f"{name}.yml").read_text())
+    play: dict[str, Any] = found
+    return play
+
+
+def rendered(text: str, **variables: Any) -> str:
+    """A template, as Ansible would fill it in."""
+    known = jinja2.Environment()
+    known.filters.update({f"llmfleet.sglang.{one.__name__}": one for one in (fusion_open, fusion_opened)})
+    return known.from_string(text).render(**variables)
+
+
+@pytest.mark.parametrize(("base", "opens"), [(resolved(), "True"), (OPEN, "False")])
+def test_a_trial_is_one_of_the_gate_only_where_its_baseline_has_it_closed(base: dict[str, Any], opens: str) -> None:
+    [gate] = [task[name]["gate"] for task in tasks("trial_change") for name in task if name.endswith(".trial_record")]
+    assert rendered(gate, sglang_deployment=OPEN, sglang_trial_base=base) == opens
+
+
+def test_the_lock_of_a_trial_says_that_it_tries() -> None:
+    [look] = [task for task in tasks("look") if "block" in task]
+    reason = look["block"][0]["vars"]["sglang_lock_reason"]
+    assert rendered(reason, **NAMES) == "deploys sglang-qwen"
+    [block] = [task for task in book("trial")["tasks"] if "sglang_work" in task.get("vars", {})]
+    said = {**NAMES, **block["vars"]}
+    [renewed] = [one["vars"]["sglang_lock_reason"] for one in block["block"] if "keep_lock" in str(one)]
+    assert {rendered(reason, **said), rendered(renewed, **said)} == {"tries a change of sglang-qwen"}
+
+
+def test_a_benchmark_that_fails_is_reported_before_the_run_fails() -> None:
+    measuring, *after = book("benchmark")["tasks"]
+    [conclude] = measuring["rescue"]
+    assert conclude["ansible.builtin.set_fact"]["sglang_prepared"]["done"] is False
+    names = [task["name"] for task in after]
+    assert {"Report", "Print the table"} < set(names)
+    assert after[-1]["ansible.builtin.assert"]["that"] == "sglang_prepared.done"
