@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout.machines import machine
 from ansible_collections.llmfleet.sglang.plugins.plugin_utils import _owner
 
 display = Display()
@@ -22,7 +24,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         """Return the module's result."""
         super().run(tmp, task_vars)
         # Tasks run in children of the one process that is the run.
-        arguments = {**self._task.args, "owner": _owner.this_run(os.getppid())}
+        owner = {**_owner.this_run(os.getppid()), "address": self._address(task_vars or {})}
+        arguments = {**self._task.args, "owner": owner}
         result: dict[str, Any] = self._execute_module(module_args=arguments, task_vars=task_vars)
         held = result.get("lock") or {}
         if result.get("failed") and held.get("run") and _owner.has_died(held):
@@ -31,5 +34,12 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         taken = result.get("took_over")
         if taken:
             host = (task_vars or {}).get("inventory_hostname", "this host")
-            display.warning(f"{host}: took over the lock of {taken['owner']} ({taken['reason']}): {result['why']}.")
+            did = "would take over" if self._task.check_mode else "took over"
+            display.warning(f"{host}: {did} the lock of {taken['owner']} ({taken['reason']}): {result['why']}.")
         return result
+
+    def _address(self, task_vars: Mapping[str, Any]) -> str:
+        """How the inventory reaches the host: the same for all its hosts that are one machine."""
+        names = ("ansible_host", "ansible_port")
+        known = {name: self._templar.template(task_vars[name]) for name in names if name in task_vars}
+        return machine(str(task_vars.get("inventory_hostname", "")), known)

@@ -18,7 +18,7 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.resolv
     resolve,
 )
 from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import choices
-from ansible_collections.llmfleet.sglang.plugins.plugin_utils import _yaml
+from ansible_collections.llmfleet.sglang.plugins.plugin_utils import _hooks, _yaml
 from jinja2 import Undefined
 
 _PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
@@ -58,7 +58,7 @@ def _resolve(variables: Mapping[str, Any], profile: str, profiles: list[str] | N
     for name in undefined:
         del chosen[name]
     problems = [f"{name} cannot be worked out: {_why_undefined(value)}." for name, value in undefined.items()]
-    problems += known_names.slips(variables) + choices.problems(chosen)
+    problems += known_names.slips(variables) + choices.problems(chosen) + _hooks.problems(chosen)
     try:
         resolved = resolve(chosen, _profiles(profiles), _named([_PLAYBOOKS / "patch_sets"]))
     except DeploymentError as error:

@@ -74,6 +74,11 @@ def rollout_hook(value: str, verb: str) -> str:
     return choices.hook(value, verb, _HOOKS)
 
 
+def rollout_unreached(result: Mapping[str, Any]) -> str:
+    """Return which of the load balancers that a task of them asked cannot be reached."""
+    return choices.unreached(result)
+
+
 class FilterModule:
     """Filters of llmfleet.sglang about rollouts."""
 
@@ -91,4 +96,5 @@ class FilterModule:
             "rollout_failures": rollout_failures,
             "rollout_recap": rollout_recap,
             "rollout_hook": rollout_hook,
+            "rollout_unreached": rollout_unreached,
         }

@@ -16,6 +16,8 @@ description:
     second is told who works there, and since when.
   - Every task of one C(ansible-playbook) process is the same owner. A lock whose process has died is taken over by the
     next run from the same controller, one that has expired by any run, and that is said.
+  - A run that reaches one machine by two addresses (an IPv4 address written in two ways, a name and an address) is
+    refused at the second, since it would work there twice at once.
   - Times are the host's own, so that a controller whose clock is wrong does no harm.
 extends_documentation_fragment:
   - llmfleet.sglang.attributes
@@ -42,6 +44,12 @@ options:
     description: What is going on, as the other operator will read it.
     type: str
     default: no reason was given
+  renew:
+    description:
+      - Whether only to keep a lock that this run has taken. It fails where the lock is not this run's any more, for
+        somebody else may have worked on the host then. In check mode, which takes none, it is as if not given.
+    type: bool
+    default: false
   seconds:
     description: How long the lock is valid from now on.
     type: int
@@ -74,7 +82,9 @@ held:
   returned: success
   type: bool
 lock:
-  description: The lock, with C(run), C(owner), C(reason), C(taken_at) and C(expires_at); null when there is none.
+  description:
+    - The lock, with C(run), C(owner), C(reason), C(taken_at), C(expires_at) and C(address), how the inventory reaches
+      the host; null when there is none.
   returned: always
   type: dict
 took_over:
@@ -82,7 +92,7 @@ took_over:
   returned: always
   type: dict
 why:
-  description: Why it could be taken over.
+  description: Why it could be taken over; or why it was refused, where that is not that somebody else holds it.
   returned: always
   type: str
 """
@@ -103,10 +113,11 @@ def apply(params: dict[str, Any], now: float, check: bool) -> dict[str, Any]:
     except TypeError:
         raise lock.LockError("the owner is not known, which this module's action plugin says") from None
     if params["state"] == "released":
-        changed = lock.release(path, mine.run, check=check)
+        changed = lock.release(path, mine.run, address=mine.address, check=check)
         left = lock.read(path) if not changed else None
         return {"changed": changed, "held": False, "lock": asdict(left) if left else None, "took_over": None, "why": ""}
-    outcome = lock.take(path, mine, params["seconds"], now, broken=params["broken"], check=check)
+    asked = {"broken": params["broken"], "renew": params["renew"], "check": check}
+    outcome = lock.take(path, mine, params["seconds"], now, **asked)
     result = {
         "changed": outcome.held,
         "held": outcome.held,
@@ -114,9 +125,7 @@ def apply(params: dict[str, Any], now: float, check: bool) -> dict[str, Any]:
         "took_over": asdict(outcome.other) if outcome.held and outcome.other else None,
         "why": outcome.why,
     }
-    if not outcome.held and outcome.other:
-        return {**result, "failed": True, "msg": lock.refusal(outcome.other, now)}
-    return result
+    return result if outcome.held else {**result, "failed": True, "msg": lock.refused(outcome, now)}
 
 
 def main() -> None:
@@ -126,16 +135,19 @@ def main() -> None:
             "path": {"type": "path", "default": "/var/lib/llmfleet/lock.json"},
             "state": {"type": "str", "choices": ["held", "released"], "default": "held"},
             "reason": {"type": "str", "default": "no reason was given"},
+            "renew": {"type": "bool", "default": False},
             "seconds": {"type": "int", "default": 21600},
             "broken": {"type": "str", "default": ""},
             "owner": {"type": "dict", "default": {}},
         },
         supports_check_mode=True,
     )
+    released = module.params["state"] == "released"
     try:
         result = apply(module.params, time.time(), module.check_mode)
     except (OSError, lock.LockError) as error:
-        module.fail_json(msg=f"This host cannot be locked: {error}.")
+        what = "The lock of this host cannot be given back" if released else "This host cannot be locked"
+        module.fail_json(msg=f"{what}: {error}.")
     if result.pop("failed", False):
         module.fail_json(**result)
     module.exit_json(**result)

@@ -98,7 +98,7 @@ instances:
       type: list
       elements: dict
     as_recorded:
-      description: Whether the main process runs the state that was recorded; null when it does not run or is not ours.
+      description: Whether the main process runs the state that was recorded; null where it does not run or none was.
       type: bool
     ready:
       description: Whether the engine calls itself ready; null when it does not answer.
@@ -136,9 +136,16 @@ lock:
   returned: success
   type: dict
 drained:
-  description: Whether a rollout has taken the host out of the load balancer and not put it back.
+  description:
+    - Whether an instance of the host is marked as drained by a run of this collection, which has begun to take it out
+      of the load balancer and not put it back.
   returned: success
   type: bool
+drained_instances:
+  description: Which instances are marked so.
+  returned: success
+  type: list
+  elements: str
 """
 
 import time

@@ -139,7 +139,7 @@ def deploy(variables: Mapping[str, Any] | None = None, timeout: float = 400) -> 
 def refused(run: Run) -> str:
     """The message of a deployment that had to fail: the last one, or the one before that it points to."""
     assert run.rc != 0, run.output
-    told = [message for message in run.errors if "not prepared, for the reason above." not in message][-1]
+    told = [message for message in run.errors if "not prepared, for the reason in the recap above." not in message][-1]
     assert "Traceback (most recent call last)" not in told, run.output
     return told
 

@@ -28,7 +28,7 @@ def refused(host: Host, variables: dict[str, Any], book: str = "deploy_qwen") ->
     assert run.rc != 0, run.output
     # The message, and at the end which host it was; or the message alone, before any host was touched.
     message, *end = run.errors
-    assert [line for line in end if "not prepared, for the reason above. Nothing was stopped there." not in line] == []
+    assert [line for line in end if "not prepared, for the reason in the recap above." not in line] == []
     assert set(run.changed.values()) <= {0}, run.output
     assert "Traceback" not in run.output
     return message

@@ -32,7 +32,7 @@ PEERS = ("keep", "back")
 # Load balancers that the collection has task files for: the variable that says where they are, and what it needs.
 SHIPPED = {"haproxy": ("sglang_haproxy", ("host",)), "smg": ("sglang_smg", ("host", "url"))}
 _RUN = re.compile(r"[0-9a-f]{12}")
-_HOOKS = ("sglang_drain_tasks", "sglang_undrain_tasks")
+HOOKS = ("sglang_drain_tasks", "sglang_undrain_tasks")
 
 
 def problems(variables: Mapping[str, Any]) -> list[str]:
@@ -78,9 +78,9 @@ def problems(variables: Mapping[str, Any]) -> list[str]:
 
 
 def _hook_problems(given: Mapping[str, Any]) -> list[str]:
-    set_ones = [name for name in _HOOKS if name in given]
+    set_ones = [name for name in HOOKS if name in given]
     if len(set_ones) == 1:
-        [other] = set(_HOOKS) - set(set_ones)
+        [other] = set(HOOKS) - set(set_ones)
         return [f"{set_ones[0]} is set and {other} is not: a host that is drained has to be undrained, and only such."]
     found: list[str] = []
     for name in set_ones:
@@ -109,5 +109,12 @@ def _places_problems(variable: str, keys: tuple[str, ...], given: Mapping[str, A
 
 
 def hook(value: str, verb: str, shipped: Path) -> str:
-    """Return the file of tasks that a hook's variable means. verb: drain or undrain; shipped: the folder of ours."""
+    """Return the file of tasks that a hook means. verb: drain, undrain or ask; shipped: the folder of ours."""
     return str(shipped / f"{value}_{verb}.yml") if value in SHIPPED else value
+
+
+def unreached(result: Mapping[str, Any]) -> str:
+    """Say which load balancers could not be reached, of a task of ours that asked each of them."""
+    lost = [one for one in result.get("results", []) if one.get("unreachable")]
+    each = [f"{one.get('sglang_balancer', {}).get('host', '')}: {str(one.get('msg', '')).strip()}" for one in lost]
+    return f"The load balancer cannot be reached from here: {'; '.join(each).rstrip('.')}."

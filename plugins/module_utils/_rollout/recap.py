@@ -6,8 +6,9 @@
 Read from facts of each host: sglang_prepared (done, message), set when its preparation ended; sglang_verdict
 (serves, changed, checked, model, address; or restored, message; or drained, or kept; or, where going back, a stop or
 a start was asked for, asked, done, changed, checked, message), which is "does not serve" from the moment when its
-cut-over begins; sglang_left_out, whether it is marked as drained by us at the end. A host that is lost says nothing
-more, so what was set last is what is believed.
+cut-over begins; sglang_left_out, whether it is marked as drained by us at the end; sglang_drain_state (draining,
+drained, undrained), how far this run came with the load balancer; sglang_trial_result, what a trial recorded. A host
+that is lost says nothing more, so what was set last is what is believed.
 """
 
 from __future__ import annotations
@@ -16,11 +17,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.llmfleet.sglang.plugins.module_utils._report import timeline
-from ansible_collections.llmfleet.sglang.plugins.module_utils._trial import gate
+from ansible_collections.llmfleet.sglang.plugins.module_utils._report import override, timeline
+from ansible_collections.llmfleet.sglang.plugins.module_utils._trial import conclude
 
 Vars = Mapping[str, Any]
 _LEFT_OUT = "It is out of the load balancer still: the next deployment or start that it serves after puts it back."
+_NO_HOOK = (
+    "An earlier run began to take it out of the load balancer, and this one could not put it back: set "
+    "sglang_undrain_tasks and run this again, or see by hand that it gets requests and remove {path}."
+)
+# A fact of each host where the run itself ended before it could ask them (ended.py): what had begun may not have ended.
+CUT_SHORT = "sglang_cut_short"
+# States of a host that serves as this run wants it.
+_SERVES = ("new", "unchanged", "started", "went back")
 
 
 @dataclass(frozen=True)
@@ -36,43 +45,88 @@ class Fate:
 def fate(host: str, variables: Vars, alive: bool) -> Fate:
     """Conclude from a host's facts. alive: whether Ansible still reaches it."""
     found = _fate(host, variables, alive)
-    left_out = variables.get("sglang_left_out") or {}
     more = [] if found.state == "stopped" else [timeline.down_words(variables.get("sglang_noted") or {})]
-    if found.state != "drained" and (left_out.get("stat") or {}).get("exists"):
-        more.append(_LEFT_OUT)
+    if found.state != "drained" and _is_out(variables):
+        found = replace(found, failed=found.failed or _gets_none(found, variables))
+        more.append(_left_out(variables))
     # A message may go on over many lines, of which the recap shows the first.
     first, *rest = found.message.split("\n")
     return replace(found, message="\n".join([" ".join(filter(None, [first, *more])), *rest]))
 
 
+def _left_out(variables: Vars) -> str:
+    """What to do about a host that is marked as drained by us."""
+    if variables.get("sglang_undrain_tasks"):
+        return _LEFT_OUT
+    stat = (variables.get("sglang_left_out") or {}).get("stat") or {}
+    return _NO_HOOK.format(path=stat.get("path", "drained.json"))
+
+
+def _gets_none(found: Fate, variables: Vars) -> bool:
+    """Tell whether it serves by this run and gets no requests, for the run cannot put it back."""
+    stopped = (variables.get("sglang_verdict") or {}).get("asked") == "stopped"
+    return not (variables.get("sglang_undrain_tasks") or stopped) and found.state in _SERVES
+
+
+def _is_out(variables: Vars) -> bool:
+    """Tell whether our mark of a drained host is there; where it could not be looked at, whether this run made it."""
+    stat = (variables.get("sglang_left_out") or {}).get("stat")
+    return bool(stat["exists"]) if stat else variables.get("sglang_drain_state") in ("draining", "drained")
+
+
 def _fate(host: str, variables: Vars, alive: bool) -> Fate:
     verdict, prepared = variables.get("sglang_verdict"), variables.get("sglang_prepared")
     if verdict is not None:
-        return _cut_over(host, verdict, alive)
+        found = _unended(host, variables, alive) or _cut_over(host, verdict)
+        return replace(found, failed=False) if found.state == "went back" and _trial_held(variables) else found
     if not alive:
-        return Fate(host, "unreachable", "It cannot be reached. Nothing was stopped there.", True)
+        return Fate(host, "unreachable", "It cannot be reached. This run stopped nothing there.", True)
     if prepared is not None and not prepared["done"]:
-        return Fate(host, "not prepared", f"{prepared['message']} Nothing was stopped there.", True)
-    return Fate(host, "untouched", "It serves what it served before: the rollout did not come to it.", False)
+        return Fate(host, "not prepared", f"{prepared['message']} This run stopped nothing there.", True)
+    return Fate(host, "untouched", "The rollout did not come to it: this run stopped nothing there.", False)
 
 
-def _cut_over(host: str, verdict: Vars, alive: bool) -> Fate:
+def _unended(host: str, variables: Vars, alive: bool) -> Fate | None:
+    """What is known of a host that was lost, or whose run was cut short, before its cut-over had come to an end.
+
+    None where it had: what was seen then is believed, whatever became of the connection.
+    """
+    if alive and not variables.get(CUT_SHORT):
+        return None
+    verdict, drain = variables["sglang_verdict"], variables.get("sglang_drain_state", "")
+    why = "The run ended" if alive else "It, or its load balancer, could not be reached any more"
+    seen = verdict.get("serves") or verdict.get("done") or "restored" in verdict
+    if not seen and drain == "draining":
+        return Fate(host, "untouched", f"{why} while it was drained: this run stopped nothing there.", True)
+    if not seen or verdict.get("going_back"):
+        return _interrupted(host) if alive else _lost(host)
+    if verdict.get("serves") and variables.get("sglang_undrain_tasks") and drain != "undrained":
+        out = f"It serves, and {'is' if drain else 'may be'} out of the load balancer."
+        return Fate(host, "drained", f"{out} {why} before it was put back: the same command does it.", True)
+    return None
+
+
+def _trial_held(variables: Vars) -> bool:
+    """Tell whether a trial came to a good end: going back after it is what was asked for, and no failure."""
+    line = (variables.get("sglang_trial_result") or {}).get("trial") or {}
+    return line.get("result") in conclude.GOOD
+
+
+def _cut_over(host: str, verdict: Vars) -> Fate:
     if verdict.get("drained"):
         message = f"It serves, and gets no requests, for it could not be undrained: {verdict['drained']}"
         return Fate(host, "drained", message, True)
     if verdict.get("asked"):
-        return _asked(host, verdict, alive)
+        return _asked(host, verdict)
     if verdict.get("serves"):
         return _serving(host, verdict)
     message = str(verdict.get("message", ""))
     if verdict.get("restored"):
         return Fate(host, "went back", message, True)
-    if "restored" not in verdict and not alive:
-        return _lost(host)
     return Fate(host, "broken", message, True)
 
 
-def _asked(host: str, verdict: Vars, alive: bool) -> Fate:
+def _asked(host: str, verdict: Vars) -> Fate:
     """What rollback.yml, stop.yml and start.yml were asked for; asked: its word when it is done."""
     message = str(verdict.get("message", ""))
     if verdict.get("done"):
@@ -80,8 +134,6 @@ def _asked(host: str, verdict: Vars, alive: bool) -> Fate:
         return Fate(host, done if verdict.get("changed") else "unchanged", message, False)
     if verdict.get("restored"):
         return Fate(host, "untouched", message, True)
-    if not alive:
-        return _lost(host)
     return Fate(host, "broken" if verdict["asked"] == "went back" else f"not {verdict['asked']}", message, True)
 
 
@@ -91,6 +143,14 @@ def _lost(host: str) -> Fate:
         "what serves, and the next deployment goes on from there."
     )
     return Fate(host, "lost", message, True)
+
+
+def _interrupted(host: str) -> Fate:
+    message = (
+        "The run ended in the middle of its cut-over, and what serves there is not known: status.yml says what serves, "
+        "and the same command goes on from there."
+    )
+    return Fate(host, "interrupted", message, True)
 
 
 def _serving(host: str, verdict: Vars) -> Fate:
@@ -124,7 +184,7 @@ def goes_on(hosts: Sequence[str], hostvars: Mapping[str, Vars], alive: Collectio
 def failures(hosts: Sequence[str], hostvars: Mapping[str, Vars], alive: Collection[str]) -> list[str]:
     """Return for each host that failed what became of it; why it could not be prepared, its own failure has said."""
     return [
-        f"{one.host}: not prepared, for the reason above. Nothing was stopped there."
+        f"{one.host}: not prepared, for the reason in the recap above. This run stopped nothing there."
         if one.state == "not prepared"
         else f"{one.host}: {one.state}: {one.message}"
         for one in fates(hosts, hostvars, alive)
@@ -135,14 +195,29 @@ def failures(hosts: Sequence[str], hostvars: Mapping[str, Vars], alive: Collecti
 def recap(hosts: Sequence[str], hostvars: Mapping[str, Vars], alive: Collection[str], report: str = "") -> str:
     """Return a line for each host: its name, its state, and in a sentence what that means.
 
-    report: where the report of the run is, in words, for a line of its own.
+    After them, how many hosts are in each state, and the release of the new ones. report: where the report of the run
+    is, in words, for a line of its own.
     """
     found = fates(hosts, hostvars, alive)
     width = max((len(one.host) for one in found), default=0)
     wide = max((len(one.state) for one in found), default=0)
     lines = [f"{one.host:{width}}  {one.state:{wide}}  {_first_line(one.message)}".rstrip() for one in found]
-    lines += gate.overridden([one.host for one in found], hostvars)
+    lines += _tally(found) + _releases(found, hostvars)
+    lines += override.lines([one.host for one in found], hostvars)
     return "\n".join([*lines, *([report] if report else [])])
+
+
+def _tally(found: Sequence[Fate]) -> list[str]:
+    """How many hosts are in each state, where there is more than one host."""
+    states = [one.state for one in found]
+    counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
+    return [f"{len(found)} hosts: {counts}."] if len(found) > 1 else []
+
+
+def _releases(found: Sequence[Fate], hostvars: Mapping[str, Vars]) -> list[str]:
+    """The releases that serve where something new does, each once."""
+    built = [(hostvars[one.host].get("sglang_build_release") or {}).get("id") for one in found if one.state == "new"]
+    return [f"New release: {release}" for release in dict.fromkeys(filter(None, built))]
 
 
 def _first_line(message: str) -> str:

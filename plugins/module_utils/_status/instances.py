@@ -31,6 +31,7 @@ VERDICTS = {
     "restored": "went back to what served before",
     "cutover": "a cut-over has begun and not ended",
 }
+_NOT_ENDED = "a cut-over has begun and not ended: run the deployment or rollback.yml"
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,11 @@ def look(how: Look) -> list[Instance]:
     processes = read_processes(how.proc)
     argvs = {pid: _words(how.proc, pid) for pid in processes}
     found: dict[str, Instance] = {}
-    for folder in sorted(path.parent for path in how.state.glob("*/record.json")):
-        instance = _recorded(folder, how)
+    for folder in sorted({path.parent for name in ("record", "snapshot") for path in how.state.glob(f"*/{name}.json")}):
+        known = (folder / "record.json").exists()
+        instance = _recorded(folder, how) if known else _begun(folder)
+        if instance is None:
+            continue
         found[instance.service] = instance
     servers: dict[str, int] = {}
     for process in _servers(processes, argvs):
@@ -114,8 +118,21 @@ def _recorded(folder: Path, how: Look) -> Instance:
     phase = (_json(folder / "snapshot.json") or {}).get("phase", "")
     instance.verdict = VERDICTS.get(phase, phase)
     if phase == "cutover":
-        instance.problems.append("a cut-over has begun and not ended: run the deployment or rollback.yml")
+        instance.problems.append(_NOT_ENDED)
     _release(instance, how)
+    return instance
+
+
+def _begun(folder: Path) -> Instance | None:
+    """An instance without a record: its first cut-over has not ended. None where it went back, and nothing is left."""
+    place = folder / "snapshot.json"
+    phase = str((_json(place) or {}).get("phase", ""))
+    if phase == "restored":
+        return None
+    instance = Instance(name=folder.name, service=f"sglang-{folder.name}", ours=True)
+    instance.verdict = VERDICTS.get(phase, phase)
+    told = {"cutover": _NOT_ENDED, "": f"{place} cannot be read"}
+    instance.problems.append(told.get(phase, f"{folder / 'record.json'} is not there"))
     return instance
 
 
@@ -141,9 +158,9 @@ def _running(instance: Instance, processes: Mapping[int, Process], how: Look) ->
     instance.main_pid = pid
     age = how.uptime() - processes[pid].start / os.sysconf("SC_CLK_TCK")
     instance.since = int(how.now() - age)
-    if instance.ours:
-        wanted = (_json(how.state / instance.name / "record.json") or {}).get("state")
-        instance.as_recorded = wanted == _state(how.proc, pid)
+    record = _json(how.state / instance.name / "record.json") if instance.ours else None
+    if record is not None:
+        instance.as_recorded = record.get("state") == _state(how.proc, pid)
         if not instance.as_recorded:
             instance.problems.append("what runs is not what was recorded: deploy again, or restart the service")
 

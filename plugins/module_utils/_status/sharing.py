@@ -14,7 +14,7 @@ Told = Mapping[str, Any]
 
 
 def apart(told: Mapping[str, Told], hostvars: Mapping[str, Mapping[str, Any]]) -> dict[str, Told]:
-    """Return by host what it told, with each instance of a machine at one of its hosts only.
+    """Return by host what it told, with each instance of a machine, and its mark as drained, at one of its hosts only.
 
     It is the one with that `sglang_instance`, else the first that names none. told: what `instance_info` returned.
     """
@@ -27,11 +27,10 @@ def apart(told: Mapping[str, Told], hostvars: Mapping[str, Mapping[str, Any]]) -
             continue
         names = {host: str(hostvars[host].get("sglang_instance") or "") for host in hosts}
         first = next((host for host in hosts if not names[host]), hosts[0])
+        place = {name: host for host, name in reversed(names.items())}
         for host in hosts:
-            mine = [
-                one
-                for one in told[host].get("instances", [])
-                if host == next((other for other in hosts if names[other] == one["name"]), first)
-            ]
-            found[host] = {**told[host], "instances": mine} if told[host] else told[host]
+            if told[host]:
+                mine = [one for one in told[host].get("instances", []) if place.get(one["name"], first) == host]
+                out = [name for name in told[host].get("drained_instances", []) if place.get(name, first) == host]
+                found[host] = {**told[host], "instances": mine, "drained": bool(out), "drained_instances": out}
     return found

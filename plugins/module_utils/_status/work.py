@@ -13,17 +13,18 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._words import amou
 
 
 def under_way(state: Path, now: float) -> dict[str, Any]:
-    """Return the lock, None when there is none, and whether an instance is marked as drained. now: by the host's clock.
+    """Return the lock, None when there is none, and which instances are marked as drained. now: by the host's clock.
 
     Of the lock: owner, reason, run, for how many seconds it has been held and still holds (negative: expired), and a
     sentence; of one that cannot be read the sentence alone.
     """
-    drained = any(state.glob("*/drained.json"))
+    names = sorted(path.parent.name for path in state.glob("*/drained.json"))
+    drained = {"drained": bool(names), "drained_instances": names}
     try:
         found = lock.read(state / "lock.json")
     except (OSError, lock.LockError) as error:
-        return {"lock": {"text": f"{error}."}, "drained": drained}
-    return {"lock": _told(found, now) if found else None, "drained": drained}
+        return {"lock": {"text": f"{error}."}, **drained}
+    return {"lock": _told(found, now) if found else None, **drained}
 
 
 def _told(found: lock.Lock, now: float) -> dict[str, Any]:

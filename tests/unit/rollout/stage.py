@@ -188,7 +188,9 @@ class Stage:
         self.folder = folder
         self.hosts = hosts
         self.extra: dict[str, str] = {}
+        self.dead = ""  # a host that is no target, and away
         collection = folder / "ansible_collections" / "llmfleet" / "sglang"
+        self.books = collection / "playbooks"
         collection.mkdir(parents=True)
         for name in ("plugins", "playbooks", "meta", "galaxy.yml"):
             (collection / name).symlink_to(ROOT / name)
@@ -211,6 +213,20 @@ class Stage:
         """Let systemctl say that these run."""
         (self.folder / "bin" / "active").write_text("".join(f"{one}\n" for one in services))
 
+    def dead_hook(self, verb: str, host: str) -> str:
+        """A hook that asks a load balancer which is away, for one host."""
+        task = {
+            "name": verb,
+            "ansible.builtin.command": {"argv": ["true"]},
+            "changed_when": False,
+            "delegate_to": "lb1",
+            "when": f"inventory_hostname == '{host}'",
+            "vars": {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1},
+        }
+        path = self.folder / f"dead_{verb}.yml"
+        path.write_text(yaml.safe_dump([task], sort_keys=False))
+        return str(path)
+
     def command(
         self, host_variables: dict[str, dict[str, Any]], book: str = "deploy_qwen", **variables: Any
     ) -> list[str]:
@@ -230,8 +246,11 @@ class Stage:
             }
             for number, host in enumerate(self.hosts, 1)
         }
-        (self.folder / "inventory" / "hosts.yml").write_text(yaml.safe_dump({"sglang": {"hosts": hosts}}))
-        words = [str(Path(sys.executable).with_name("ansible-playbook")), f"llmfleet.sglang.{book}"]
+        away = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
+        others = {"others": {"hosts": {self.dead: away}}} if self.dead else {}
+        (self.folder / "inventory" / "hosts.yml").write_text(yaml.safe_dump({"sglang": {"hosts": hosts}, **others}))
+        where = book if "/" in book else f"llmfleet.sglang.{book}"
+        words = [str(Path(sys.executable).with_name("ansible-playbook")), where]
         extra = {"sglang_profile": "qwen3_5_397b_nvfp4", **self.extra}
         return [*words, "-i", str(self.folder / "inventory"), "-e", json.dumps(extra)]
 

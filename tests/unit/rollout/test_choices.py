@@ -63,7 +63,7 @@ def test_what_is_right_is_let_pass(given: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", choices.SHIPPED)
-@pytest.mark.parametrize("verb", ["drain", "undrain"])
+@pytest.mark.parametrize("verb", ["drain", "undrain", "ask"])
 def test_the_shipped_hooks_are_there(name: str, verb: str) -> None:
     assert Path(rollout_hook(name, verb)).is_file()
     assert rollout_hook("/etc/x.yml", verb) == "/etc/x.yml"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def test_the_second_is_refused_and_told_who_and_since_when(path: Path) -> None:
     assert lock.read(path) == outcome.other
     assert lock.refusal(outcome.other, 1720.0) == (
         "alice@ops1 works on this host since 12 min (deploys sglang-qwen). The lock expires in 48 min. "
-        "If that run is dead: -e sglang_lock_broken=a1"
+        "If that run is dead, -e sglang_lock_broken=a1 takes it over."
     )
 
 
@@ -77,12 +78,65 @@ def test_check_mode_decides_alike_and_writes_nothing(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"schema": 99}'])
+FULL = {"schema": 1, **asdict(replace(ALICE, expires_at=1060.0))}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"schema": 99}',
+        '{"schema": 1}',
+        json.dumps({**FULL, "expires_at": "soon"}),
+        json.dumps({**FULL, "taken_at": None}),
+        json.dumps({**FULL, "pid": True}),
+        json.dumps({**FULL, "run": 7}),
+        json.dumps({**FULL, "address": 7}),
+    ],
+)
 def test_a_lock_that_cannot_be_read_is_nobodys_to_take(path: Path, text: str) -> None:
     path.parent.mkdir()
     path.write_text(text)
-    with pytest.raises(LockError, match="look who works on this host"):
+    with pytest.raises(LockError, match=f"the lock {path} .*: look who works on this host, and remove that file"):
         lock.take(path, ALICE, 60, 1000.0)
+    with pytest.raises(LockError):
+        lock.release(path, ALICE.run)
+    assert path.read_text() == text
+
+
+def test_a_lock_from_before_it_said_an_address_is_read(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_text(json.dumps({name: each for name, each in FULL.items() if name != "address"}))
+    assert lock.take(path, replace(ALICE, address="10.0.0.1:22"), 60, 1000.0).held
+
+
+def test_what_is_renewed_is_the_runs_own(path: Path) -> None:
+    gone = lock.take(path, ALICE, 60, 1000.0, renew=True)
+    assert not gone.held and not path.exists()
+    assert "This run has lost its lock" in lock.refused(gone, 1000.0)
+    lock.take(path, ALICE, 60, 1000.0)
+    assert lock.take(path, ALICE, 60, 2000.0, renew=True).held  # it had expired, and nobody came
+    lock.take(path, BOB, 60, 3000.0)
+    taken = lock.take(path, ALICE, 60, 3001.0, broken="b1", renew=True)
+    assert not taken.held and "bob@ops2 works on this host" in lock.refused(taken, 3001.0)
+    over = lock.take(path, ALICE, 60, 4000.0, renew=True)
+    assert not over.held and "bob@ops2 (deploys sglang-kimi) may have worked on" in lock.refused(over, 4000.0)
+    assert lock.read(path) == taken.other
+    # In check mode nothing was taken that could be renewed.
+    assert lock.take(path, ALICE, 60, 4000.0, renew=True, check=True).held
+
+
+def test_one_machine_by_two_addresses_is_refused_at_the_second(path: Path) -> None:
+    one, other = replace(ALICE, address="10.77.0.16:22"), replace(ALICE, address="10.77.16:22")
+    assert lock.take(path, one, 60, 1000.0).held
+    assert lock.take(path, one, 60, 1001.0).held  # another instance of the machine
+    for renew in (False, True):
+        outcome = lock.take(path, other, 60, 1002.0, renew=renew)
+        assert not outcome.held
+        assert "10.77.0.16:22 and 10.77.16:22 are one machine" in lock.refused(outcome, 1002.0)
+    assert not lock.release(path, other.run, address=other.address)
+    assert lock.release(path, one.run, address=one.address)
 
 
 def test_a_lock_of_a_later_version_with_more_fields_is_read(path: Path) -> None:

@@ -95,7 +95,7 @@ def test_a_host_that_cannot_be_prepared_ends_it_before_anything_is_stopped(stage
     assert run.rc == 2
     assert run.came_to("start") == []
     assert run.hosts("not prepared") == ["h06"]
-    assert f"h06  not prepared  The {step} failed. Nothing was stopped there." in run.output
+    assert f"h06  not prepared  The {step} failed. This run stopped nothing there." in run.output
     # What hinders one host is known before the others do work that takes hours.
     assert (run.came_to("build") == []) is (step == "preflight")
     assert stage.locked() == []

@@ -49,6 +49,26 @@ def test_a_hosts_fate(facts: dict[str, Any], alive: bool, state: str, failed: bo
     assert (found.state, found.failed) == (state, failed)
 
 
+@pytest.mark.parametrize(
+    ("facts", "hook", "failed"),
+    [
+        ({"sglang_verdict": SERVES}, "", True),
+        ({"sglang_verdict": {**SERVES, "changed": False}}, "", True),
+        ({"sglang_verdict": {**BACK, "asked": "started", "done": True, "changed": True}}, "", True),
+        ({"sglang_verdict": SERVES}, "haproxy", False),
+        ({"sglang_verdict": {**BACK, "asked": "stopped", "done": True}}, "", False),
+        ({"sglang_verdict": {**SERVES, "checked": True}}, "", False),
+        ({}, "", False),
+    ],
+)
+def test_a_host_that_was_left_out_is_said_with_or_without_hooks(facts: dict[str, Any], hook: str, failed: bool) -> None:
+    stat = {"stat": {"exists": True, "path": "/r/drained.json"}}
+    found = recap.fate("h", {**facts, "sglang_left_out": stat, "sglang_undrain_tasks": hook}, True)
+    assert found.failed is failed
+    said = "the next deployment or start" if hook else "set sglang_undrain_tasks and run this again, or see by hand"
+    assert said in found.message and ("/r/drained.json" in found.message) is not bool(hook)
+
+
 def fleet(*facts: dict[str, Any], **common: Any) -> dict[str, dict[str, Any]]:
     return {f"h{number}": {"sglang_deployment": {}, **common, **one} for number, one in enumerate(facts, 1)}
 
@@ -85,7 +105,7 @@ def test_the_recap_has_a_line_a_host_and_the_failures_the_whole_of_it() -> None:
 def test_why_a_host_was_not_prepared_is_not_said_twice() -> None:
     variables = fleet({"sglang_prepared": {"done": False, "message": "No disk."}})
     [line] = recap.failures(["h1"], variables, ["h1"])
-    assert line == "h1: not prepared, for the reason above. Nothing was stopped there."
+    assert line == "h1: not prepared, for the reason in the recap above. This run stopped nothing there."
 
 
 @pytest.mark.parametrize("sizes", [[1, "10%", "100%"], [3], ["50%"], [1, 1, 1]])

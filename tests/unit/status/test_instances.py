@@ -128,6 +128,27 @@ def test_a_release_that_went_and_a_cutover_that_did_not_end_are_said(host: FakeH
     ]
 
 
+def test_a_first_cutover_that_died_is_our_instance_before_it_has_a_record(host: FakeHost) -> None:
+    folder = host.root / "state" / "qwen"
+    (folder / "record.json").unlink()
+    write(folder / "snapshot.json", {"phase": "cutover"})
+    [one] = instances.look(how(host))  # while it is starting
+    assert (one.name, one.service, one.ours, one.main_pid) == ("qwen", "sglang-qwen", True, 10)
+    assert (one.as_recorded, one.verdict) == (None, "a cut-over has begun and not ended")
+    assert one.problems == ["a cut-over has begun and not ended: run the deployment or rollback.yml"]
+    host.remove_process(11)
+    host.remove_process(10)
+    host.add_unit("sglang-qwen.service", active="failed", Result="exit-code")
+    [one] = instances.look(how(host))
+    assert (one.active, one.main_pid) == ("failed", 0)
+    (folder / "snapshot.json").write_text("{")
+    [one] = instances.look(how(host))
+    assert one.problems[0].endswith("snapshot.json cannot be read")
+    # It went back, and nothing is left of it but how it ended.
+    write(folder / "snapshot.json", {"phase": "restored"})
+    assert instances.look(how(host)) == []
+
+
 def test_a_record_that_cannot_be_read_does_not_hide_the_instance(host: FakeHost) -> None:
     (host.root / "state" / "qwen" / "record.json").write_text("{")
     [one] = instances.look(how(host))

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from ansible_collections.llmfleet.sglang.plugins.filter.status import status_report, status_table
@@ -20,28 +20,46 @@ def told(*found: Instance, **gpus: Any) -> dict[str, Any]:
 
 QWEN = Instance(
     "qwen", "sglang-qwen", True, "active", True, 10, 1796000000, "qwen3.5", "0.5.23-abc-def", as_recorded=True,
-    ready=True, running=3, queued=2, tokens_per_second=3740.5,
+    ready=True, running=3, queued=2, tokens_per_second=3740.5, commit="abcdef0123" * 4,
+    patched=[{"id": "a", "state": "present"}, {"id": "b", "state": "upstream"}], verdict="the new service answered",
 )  # fmt: skip
 
 
-def test_one_line_says_what_serves() -> None:
-    head, row = status_table(["h1"], {"h1": told(QWEN)}).splitlines()
-    assert " ".join(head.split()) == "HOST INSTANCE MODEL RELEASE SINCE (UTC) STATE REQUESTS TOK/S GPU MEMORY POWER"
+def test_two_lines_say_what_serves() -> None:
+    head, row, more = status_table(["h1"], {"h1": told(QWEN)}).splitlines()
+    assert " ".join(head.split()) == "HOST INSTANCE MODEL SINCE (UTC) STATE REQUESTS TOK/S GPU MEMORY POWER"
     assert " ".join(row.split()) == (
-        "h1 qwen qwen3.5 0.5.23-abc-def 2026-11-30 00:53 ready 3 + 2 queued 3740.5 675 of 765 GiB 2400 of 4800 W"
+        "h1 qwen qwen3.5 2026-11-30 00:53 ready 3 + 2 queued 3740.5 675 of 765 GiB 2400 of 4800 W"
     )
+    assert more == ("    0.5.23-abc-def, commit abcdef012, patches 2 of 2, last cut-over: the new service answered")
+
+
+def test_a_usual_fleet_fits_120_columns() -> None:
+    one = replace(QWEN, model="qwen3.5-397b-a17b", release="0.5.23-ff542dc8f-67c489c563b187eb")
+    assert max(len(line) for line in status_table(["gpu01"], {"gpu01": told(one)}).splitlines()) <= 120
+
+
+def test_an_edit_that_the_release_lacks_is_named() -> None:
+    one = replace(QWEN, patched=[*QWEN.patched, {"id": "gate", "state": "not_found"}])
+    assert "patches 2 of 3 (gate not_found)," in status_table(["h1"], {"h1": told(one)})
+
+
+def test_of_an_instance_that_is_not_ours_nothing_is_claimed() -> None:
+    foreign = Instance("sglang-kimi", "sglang-kimi", False, "active", True, 10, 1, "kimi", ready=True)
+    assert status_table(["h1"], {"h1": told(foreign)}).splitlines()[2:] == ["    not ours"]
 
 
 def test_what_is_wrong_stands_below_with_its_host() -> None:
-    bad = Instance("kimi", "sglang-kimi", True, "failed", problems=["the unit has failed (oom-kill)"])
+    bad = Instance("kimi", "sglang-kimi", True, "failed", problems=["the unit has failed (oom-kill)"], release="r")
     bad.drift = [{"kind": "patched_file", "name": "a.py", "expected": "1", "found": "2"}]
     lines = status_table(
         ["h1", "h2", "h3"], {"h1": told(bad), "h2": {}, "h3": told(count=0, problem="nvidia-smi hangs")}
     )
     assert "failed" in lines.splitlines()[1]
-    assert lines.splitlines()[2].split()[:2] == ["h2", "?"]
-    assert lines.splitlines()[3].split() == ["h3", "none"]
-    assert lines.splitlines()[4:] == [
+    assert lines.splitlines()[2] == "    r"
+    assert lines.splitlines()[3].split()[:2] == ["h2", "?"]
+    assert lines.splitlines()[4].split() == ["h3", "none"]
+    assert lines.splitlines()[5:] == [
         "",
         "h1: sglang-kimi: the unit has failed (oom-kill)",
         "h1: sglang-kimi: a.py is not as it was built (patched_file: 2)",

@@ -17,7 +17,7 @@ HOURS = 3600
 
 
 def test_a_free_host_has_nobody(tmp_path: Path) -> None:
-    assert work.under_way(tmp_path, 0.0) == {"lock": None, "drained": False}
+    assert work.under_way(tmp_path, 0.0) == {"lock": None, "drained": False, "drained_instances": []}
 
 
 def test_a_lock_says_who_and_since_when_by_the_hosts_own_clock(tmp_path: Path) -> None:
@@ -33,7 +33,9 @@ def test_a_lock_says_who_and_since_when_by_the_hosts_own_clock(tmp_path: Path) -
     )
     variables = {"h1": {"sglang_status": {"instances": [], "gpus": {}, **found}}, "h2": {}}
     text = status_table(["h1", "h2"], variables)
-    assert "h1: alice@ops1 works on it since 12 min" in text and "h1: out of the load balancer" in text
+    assert "h1: alice@ops1 works on it since 12 min" in text in text
+    # That the load balancer was reached is more than the mark says.
+    assert "h1: qwen is marked as drained: a run began to take it out of the load balancer" in text
     report = status_report(["h1", "h2"], variables)
     assert report["h1"]["lock"]["run"] == "a1" and report["h1"]["drained"]
     assert report["h2"] == {"asked": False, "instances": [], "gpus": {}, "lock": None, "drained": False}
@@ -45,10 +47,17 @@ def test_an_expired_lock_and_one_that_cannot_be_read_are_said(tmp_path: Path) ->
     assert work.under_way(tmp_path, 61.0)["lock"]["text"].endswith("the lock has expired.")
     path.write_text("{")
     assert "look who works on this host" in work.under_way(tmp_path, 0.0)["lock"]["text"]
+    path.write_text('{"schema": 1}')
+    assert f"the lock {path} cannot be read" in work.under_way(tmp_path, 0.0)["lock"]["text"]
 
 
 def test_an_instance_of_a_machine_is_told_of_at_one_of_its_hosts(tmp_path: Path) -> None:
-    told = {"instances": [{"name": name} for name in ("qwen", "qwen-b", "old")], "gpus": {}}
+    told = {
+        "instances": [{"name": name} for name in ("qwen", "qwen-b", "old")],
+        "gpus": {},
+        "drained": True,
+        "drained_instances": ["qwen-b"],
+    }
     variables: dict[str, dict[str, Any]] = {
         "a": {"ansible_host": "1.1.1.1", "sglang_status": told},
         "b": {"ansible_host": "1.1.1.1", "sglang_instance": "qwen-b", "sglang_status": told},
@@ -64,4 +73,5 @@ def test_an_instance_of_a_machine_is_told_of_at_one_of_its_hosts(tmp_path: Path)
         "d": [],
         "e": ["qwen", "qwen-b", "old"],
     }
+    assert {host for host, each in report.items() if each["drained"]} == {"b", "c", "e"}
     assert not report["d"]["asked"]
