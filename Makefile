@@ -61,7 +61,7 @@ test: lint docs unit sanity galaxy molecule corpus ## Everything that guards a c
 lint: setup ## ruff, mypy, ansible-lint (profile production), and what is said of licences, changes and documentation
 	ruff check .
 	ruff format --check .
-	mypy plugins fleet benchmarks tests molecule
+	mypy plugins playbooks/callback_plugins fleet benchmarks tests molecule
 	ansible-lint --offline --strict
 	reuse lint --quiet || reuse lint
 	antsibull-changelog lint
