@@ -13,7 +13,7 @@ version_added: 0.1.0
 author: llmfleet engineers (@llmfleet)
 description:
   - Writes the key atomically, for root alone (mode 0600), as a configuration file of SGLang.
-  - M(ansible.builtin.copy) would have it in files of the login users meanwhile, on the controller and on the host, and
+  - C(ansible.builtin.copy) would have it in files of the login users meanwhile, on the controller and on the host, and
     leave it there when it is killed.
 extends_documentation_fragment:
   - llmfleet.sglang.attributes

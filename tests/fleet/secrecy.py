@@ -41,7 +41,7 @@ class Secret:
     def forms(self) -> set[str]:
         """What is looked for: each half, and in base64, at each place that it may have in a longer text."""
         found = set(self.halves)
-        for text in {self.value, quote(self.value, safe="")}:
+        for text in (self.value, quote(self.value, safe="")):
             for before in range(3):
                 # The first and last signs of base64 depend on what stands beside the text.
                 code = base64.b64encode(b"x" * before + text.encode()).decode()
