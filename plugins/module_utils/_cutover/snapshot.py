@@ -20,7 +20,6 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import li
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.units import File, UnitFiles
 
 SCHEMA = 1
-PHASES = ("cutover", "serving", "restored")
 SNAPSHOT, ADOPTED = KEPT = ("snapshot.json", "adopted.json")
 
 
