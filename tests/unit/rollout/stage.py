@@ -134,7 +134,7 @@ ROLES: dict[str, dict[str, list[dict[str, Any]]]] = {
 }
 
 
-# What of systemctl the playbooks ask; a file `active` beside it holds what runs, on all hosts alike.
+# What of systemctl the playbooks ask, for each host; a file `active` beside it holds what runs there.
 _SYSTEMCTL = """#!/bin/sh
 active="$(dirname "$0")/active"
 for name; do :; done
@@ -146,6 +146,11 @@ case "$1" in
     start) echo "$name" >> "$active" ;;
     is-active) [ "$2" = --quiet ] || echo "$runs"; [ "$runs" = active ] ;;
 esac
+"""
+
+# A host's own programs come first for what Ansible starts there.
+_PYTHON = """#!/bin/sh
+PATH="$(dirname "$0"):$PATH" exec {python} "$@"
 """
 
 
@@ -202,16 +207,24 @@ class Stage:
         self.hooks: dict[str, Any] = {name: str(folder / f"{name}.yml") for name in HOOKS}
         for name, steps in HOOKS.items():
             Path(self.hooks[name]).write_text(yaml.safe_dump(steps, sort_keys=False))
-        (folder / "bin").mkdir()
-        (folder / "bin" / "systemctl").write_text(_SYSTEMCTL)
-        (folder / "bin" / "systemctl").chmod(0o755)
+        for host in hosts:
+            programs = {"systemctl": _SYSTEMCTL, "python": _PYTHON.format(python=sys.executable)}
+            for name, text in programs.items():
+                self.bin(host).mkdir(parents=True, exist_ok=True)
+                (self.bin(host) / name).write_text(text)
+                (self.bin(host) / name).chmod(0o755)
         (folder / "inventory").mkdir()
         (folder / "inventory" / "group_vars").symlink_to(ROOT / "inventories" / "demo" / "group_vars")
         (folder / "inventory" / "cpu-overrides.txt").symlink_to(ROOT / "inventories" / "demo" / "cpu-overrides.txt")
 
+    def bin(self, host: str) -> Path:
+        """The folder of a host's own programs."""
+        return self.folder / "bin" / host
+
     def runs(self, *services: str) -> None:
-        """Let systemctl say that these run."""
-        (self.folder / "bin" / "active").write_text("".join(f"{one}\n" for one in services))
+        """Let systemctl say on every host that these run."""
+        for host in self.hosts:
+            (self.bin(host) / "active").write_text("".join(f"{one}\n" for one in services))
 
     def dead_hook(self, verb: str, host: str) -> str:
         """A hook that asks a load balancer which is away, for one host."""
@@ -234,13 +247,13 @@ class Stage:
         common = {
             "ansible_connection": "local",
             "ansible_become": False,
-            "ansible_python_interpreter": sys.executable,
             **variables,
         }
         hosts = {
             host: {
                 **common,
                 "ansible_host": f"192.0.2.{number}",
+                "ansible_python_interpreter": str(self.bin(host) / "python"),
                 "sglang_state": str(self.folder / "state" / host),
                 **host_variables.get(host, {}),
             }
@@ -263,7 +276,6 @@ class Stage:
             "ANSIBLE_CALLBACK_RESULT_FORMAT": "yaml",
             "ANSIBLE_FORKS": "12",
             "ANSIBLE_SSH_RETRIES": "0",
-            "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
         }
         return {**os.environ, **own}
 

@@ -153,7 +153,7 @@ def test_a_start_that_another_service_is_in_the_way_of_leaves_it_there(stage: St
     run = stage.play("start", sglang_replaces=[OLD, NEW])
     assert run.rc == 2
     assert set(run.states.values()) == {"untouched"} and f"{OLD} serves on this host" in run.output
-    assert (stage.folder / "bin" / "active").read_text() == f"{OLD}\n"
+    assert {(stage.bin(host) / "active").read_text() for host in FEW} == {f"{OLD}\n"}
 
 
 def test_a_start_that_does_not_answer_is_said_and_stays_out_of_the_load_balancer(stage: Stage) -> None:
