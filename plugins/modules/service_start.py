@@ -14,6 +14,7 @@ author: llmfleet engineers (@llmfleet)
 description:
   - Compares the state that the service's main process was started with, E(LLMFLEET_STATE) in its environment, with the
     one that is wanted, and starts or restarts the service if and only if they differ.
+  - A service that runs the wanted state and has stopped answering is restarted too, where O(health) says how to ask it.
   - Without O(state) it starts what was deployed last, unless that runs, whatever its state is.
   - It does not wait until the engine is ready, which M(llmfleet.sglang.completion) does.
   - A service that met its start limit is reset first.
@@ -38,6 +39,15 @@ options:
       - Without it the service is started as its unit says. Nothing is started where there is no such unit, or where one
         of O(others) runs.
     type: str
+  health:
+    description:
+      - The URL of its C(/health) on this host. It is asked for a minute where the service runs the wanted state.
+      - Without it a service that runs the wanted state is left alone.
+    type: str
+  loading_seconds:
+    description: How long after its start the service need not answer O(health).
+    type: int
+    default: 900
   others:
     description: Services that it cannot run beside. They are looked at where O(state) is left out.
     type: list
@@ -95,6 +105,7 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import times
+from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd import hung
 from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd import unit as systemd
 
 
@@ -114,7 +125,8 @@ def _reason(module: AnsibleModule, before: systemd.Unit) -> str:
     """Say why it has to be started; "" if it has not. Fails where it must not be."""
     name, wanted, others = (module.params[key] for key in ("name", "state", "others"))
     if wanted is not None:
-        return systemd.why_restart(before, wanted)
+        why, health = systemd.why_restart(before, wanted), module.params["health"]
+        return why if why or not health else hung.why_hung(before, health, module.params["loading_seconds"])
     against = systemd.why_not_start(name, before, {other: systemd.read(other) for other in others})
     if against:
         module.fail_json(msg=against, started=False)
@@ -127,6 +139,8 @@ def main() -> None:
         argument_spec={
             "name": {"type": "str", "required": True},
             "state": {"type": "str"},
+            "health": {"type": "str"},
+            "loading_seconds": {"type": "int", "default": 900},
             "others": {"type": "list", "elements": "str", "default": []},
             "enabled": {"type": "bool", "default": False},
             "times_file": {"type": "path"},

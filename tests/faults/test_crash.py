@@ -10,6 +10,7 @@ from testinfra.host import Host
 
 from tests.faults.breaking import (
     DROP_IN,
+    NODE,
     SERVES_AGAIN,
     another,
     answers,
@@ -24,6 +25,11 @@ from tests.faults.breaking import (
 from tests.fleet.hosts import SERVICE, Serving, main_pid, root, serving, show, wait
 
 EXITS_AT_ONCE = "[Service]\nExecStart=\nExecStart=/bin/false\n"
+
+
+def age(node: Host) -> float:
+    """For how many seconds the engine has run."""
+    return float(root(node, f"ps -o etimes= -p {main_pid(node)}"))
 
 
 def test_killed_while_it_starts(node: Host, deployed: Serving) -> None:
@@ -61,6 +67,16 @@ def test_killed_more_often_than_its_limit_it_stays_down_until_the_next_run(node:
     wait("systemd to give up", lambda: show(node, SERVICE, "ActiveState") == {"ActiveState": "failed"}, timeout=60)
     assert "Start request repeated too quickly" in root(node, f"journalctl --no-pager --lines=20 --unit={SERVICE}")
     assert main_pid(node) == 0
+    converges(node)
+
+
+def test_one_that_hangs_is_restarted_by_the_next_run(node: Host, deployed: Serving) -> None:
+    root(node, f"systemctl kill --kill-whom=all --signal=STOP {SERVICE}")
+    takes = {"sglang_ready_timeout": 180}  # as long as it may load, it is not said to hang
+    wait("the engine to be old enough", lambda: age(node) > takes["sglang_ready_timeout"], timeout=240)
+    run = deploy(takes).must_pass()
+    after = serving(node)
+    assert f"{NODE}  new " in run.output and after.pid != deployed.pid and after.unit == deployed.unit
     converges(node)
 
 

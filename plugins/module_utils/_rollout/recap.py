@@ -4,9 +4,9 @@
 """What became of each host in a rollout, and whether it goes on. Private to the collection.
 
 Read from facts of each host: sglang_prepared (done, message), set when its preparation ended; sglang_verdict
-(serves, changed, checked, model, address; or restored, message; or drained, or kept; or, where going back, a stop or
-a start was asked for, asked, done, changed, checked, message), which is "does not serve" from the moment when its
-cut-over begins; sglang_left_out, whether it is marked as drained by us at the end; sglang_drain_state (draining,
+(serves, changed, checked, model, address; or restored, stopped, message; or drained, or kept; or, where going back, a
+stop or a start was asked for, asked, done, changed, checked, message), which is "does not serve" from the moment when
+its cut-over begins; sglang_left_out, whether it is marked as drained by us at the end; sglang_drain_state (draining,
 drained, undrained), how far this run came with the load balancer; sglang_trial_result, what a trial recorded. A host
 that is lost says nothing more, so what was set last is what is believed.
 """
@@ -122,7 +122,7 @@ def _cut_over(host: str, verdict: Vars) -> Fate:
         return _serving(host, verdict)
     message = str(verdict.get("message", ""))
     if verdict.get("restored"):
-        return Fate(host, "went back", message, True)
+        return Fate(host, "went back" if verdict.get("stopped", True) else "untouched", message, True)
     return Fate(host, "broken", message, True)
 
 

@@ -80,7 +80,7 @@ ROLES: dict[str, dict[str, list[dict[str, Any]]]] = {
         "main": [*_step("unit"), _STEAL],
         "compare": [
             _fact("sglang_service_plan", {"reason": "{{ '' if already | default(false) else 'another state' }}"}),
-            _fact("sglang_service_snapshot", {"phase": "cutover"}),
+            {**_fact("sglang_service_snapshot", {"phase": "cutover"}), "when": "not (already | default(false))"},
         ],
         "start": [
             *_step("start"),
@@ -126,6 +126,7 @@ ROLES: dict[str, dict[str, list[dict[str, Any]]]] = {
                 {
                     "serves": False,
                     "restored": "{{ not (stuck | default(false)) }}",
+                    "stopped": "{{ sglang_rollback_needed | default(true) }}",
                     "message": "{{ sglang_rollback_cause }}",
                 },
             ),

@@ -74,7 +74,7 @@ def test_a_host_on_which_nothing_serves_stays_drained_until_a_rerun_has_mended_i
 def test_where_draining_fails_nothing_is_stopped_and_the_rollout_ends(stage: Stage) -> None:
     run = stage.deploy({"h01": {"fails_in": "drain"}}, sglang_serial=[1, "100%"], **stage.hooks)
     assert run.rc == 2
-    assert order(run, "h01") == ["drain", "undrain"]
+    assert order(run, "h01") == ["drain", "undrain"] and set(run.states.values()) == {"untouched"}
     assert "The host could not be drained: The drain failed." in run.output
     assert run.came_to("start") == [] and run.came_to("rollback") == []
     assert stage.drained() == []

@@ -121,6 +121,13 @@ def test_a_host_that_runs_what_is_wanted_is_unchanged(stage: Stage) -> None:
     assert "h02  unchanged  Serves, and was not restarted: qwen3.5-397b-a17b at 192.0.2.2:30000." in run.output
 
 
+def test_a_host_that_runs_what_is_wanted_and_answers_wrongly_has_not_gone_back(stage: Stage) -> None:
+    run = stage.deploy({"h01": {"already": True, "fails_in": "verify"}}, sglang_serial=SERIAL)
+    assert run.rc == 2
+    assert run.states == {"h01": "broken", **dict.fromkeys(HOSTS[1:], "untouched")}
+    assert run.came_to("rollback") == []
+
+
 def test_check_mode_claims_nothing_that_was_not_done(stage: Stage) -> None:
     run = stage.deploy({"h02": {"already": True}}, check=True)
     assert run.rc == 0

@@ -33,6 +33,7 @@ READY = {"done": True, "message": ""}
         ({"sglang_verdict": {"serves": False, "message": "m"}}, True, "broken", True),
         ({"sglang_verdict": {"serves": False, "message": "m"}}, False, "lost", True),
         ({"sglang_verdict": {"serves": False, "restored": True, "message": "m"}}, True, "went back", True),
+        ({"sglang_verdict": {"serves": False, "restored": True, "stopped": False}}, True, "untouched", True),
         ({"sglang_verdict": {"serves": False, "restored": False, "message": "m"}}, True, "broken", True),
         ({"sglang_verdict": {**SERVES, "drained": "no answer"}}, True, "drained", True),
         ({"sglang_verdict": {**BACK, "done": True, "changed": True}}, True, "went back", False),

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
+from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd import hung, unit
 from ansible_collections.llmfleet.sglang.plugins.modules import service_start
 
 STOPPED = "LoadState=loaded\nActiveState=inactive\nSubState=dead\nUnitFileState=disabled\nMainPID=0\n"
@@ -110,4 +111,16 @@ def test_what_has_failed_and_waits_is_started_now_and_not_when_its_time_has_come
         "SubState=running", "SubState=auto-restart"
     )
     assert call()["reason"] == "the unit is activating (auto-restart)"
+    assert host.orders[-1] == ["restart", "--no-block", "sglang-qwen.service"]
+
+
+def test_what_runs_as_wanted_and_has_stopped_answering_is_restarted(
+    host: SimpleNamespace, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unit, "why_restart", lambda *_: "")
+    monkeypatch.setattr(hung, "why_hung", lambda _unit, url, loading: f"{url} {loading}")
+    host.units["sglang-qwen"] = RUNS
+    assert call(state="a")["changed"] is False
+    answer = call(state="a", health="http://h/health", loading_seconds=300)
+    assert (answer["changed"], answer["reason"]) == (True, "http://h/health 300")
     assert host.orders[-1] == ["restart", "--no-block", "sglang-qwen.service"]
