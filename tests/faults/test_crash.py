@@ -70,14 +70,18 @@ def test_killed_more_often_than_its_limit_it_stays_down_until_the_next_run(node:
     converges(node)
 
 
-def test_one_that_hangs_is_restarted_by_the_next_run(node: Host, deployed: Serving) -> None:
-    root(node, f"systemctl kill --kill-whom=all --signal=STOP {SERVICE}")
+@pytest.mark.usefixtures("deployed")
+def test_one_that_hangs_is_restarted_by_the_next_run(node: Host) -> None:
     takes = {"sglang_ready_timeout": 180}  # as long as it may load, it is not said to hang
+    deploy(takes).must_pass()
+    before = serving(node)
+    root(node, f"systemctl kill --kill-whom=all --signal=STOP {SERVICE}")
     wait("the engine to be old enough", lambda: age(node) > takes["sglang_ready_timeout"], timeout=240)
     run = deploy(takes).must_pass()
     after = serving(node)
-    assert f"{NODE}  new " in run.output and after.pid != deployed.pid and after.unit == deployed.unit
-    converges(node)
+    assert f"{NODE}  new " in run.output
+    assert after.pid != before.pid and after.unit == before.unit
+    converges(node, takes)
 
 
 def test_a_unit_that_exits_at_once(node: Host, deployed: Serving) -> None:
