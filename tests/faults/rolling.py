@@ -30,7 +30,7 @@ from tests.fleet.hosts import name, root, serving
 NODES = os.environ.get("LLMFLEET_FAULT_NODES", "node1,node2,node3").split(",")
 ALL = ",".join(NODES)
 SERIAL = [1, "100%"]
-_STATES = re.compile(r"^\s+(node\d(?:-\w)?)  ([a-z ]+?)  +\S", re.MULTILINE)
+_STATES = re.compile(r"^\s+(?:msg: )?(node\d(?:-\w)?)  ([a-z ]+?)  +\S", re.MULTILINE)
 
 needs_haproxy = pytest.mark.skipif(
     not (shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")), reason="haproxy is not installed"
