@@ -37,55 +37,64 @@ def trial(change: dict[str, Any], **variables: Any) -> Run:
     return Deployment({**PROFILE, **SHORT, "sglang_trial": change, **variables}, book=TRIAL).end(timeout=3500)
 
 
-def last(host: Host) -> dict[str, Any]:
-    """The last recorded trial."""
+def last(host: Host, run: Run) -> dict[str, Any]:
+    """The trial that the run recorded."""
+    assert "Tried on " in run.output, run.output
     line: dict[str, Any] = json.loads(root(host, f"tail -n 1 {RECORD}/trials.jsonl"))
     return line
 
 
-def test_a_change_that_slows_the_engine_is_found_and_undone(node: Host, deployed: Serving) -> None:
+@pytest.fixture
+def baseline(node: Host, deployed: Serving) -> Serving:
+    """What the inventory says serves: no other is a trial's baseline, and faults before may have left one."""
+    del deployed
+    deploy().must_pass()
+    return serving(node)
+
+
+def test_a_change_that_slows_the_engine_is_found_and_undone(node: Host, baseline: Serving) -> None:
     run = trial(SLOW)
-    told = last(node)
+    told = last(node, run)
     assert told["result"] == "worse", json.dumps(told["verdict"], indent=1)
     assert run.rc == 2 and told["restored"] is True and told["kept"] is False
     [before], [after] = told["baseline_figures"].values(), told["candidate_figures"].values()
     assert after < before and f"{before:.5g} tokens a second before, {after:.5g}" in run.output
     assert told["facts"][0]["active"] == "yes: /server_info says 8"
     assert "The host serves the baseline again" in run.output
-    after_all = restored(node, deployed)
-    assert after_all.pid != deployed.pid
+    after_all = restored(node, baseline)
+    assert after_all.pid != baseline.pid
     assert "demo-only-key" not in root(node, f"cat {RECORD}/trials.jsonl {RECORD}/benchmarks.jsonl")
 
 
-def test_a_change_that_changes_nothing_is_not_kept(node: Host, deployed: Serving) -> None:
-    run = trial(NOTHING)
-    told = last(node)
+def test_a_change_that_changes_nothing_is_not_kept(node: Host, baseline: Serving) -> None:
+    run = trial(NOTHING, sglang_benchmark_runs=6)
+    told = last(node, run)
     # Where the runs scatter too much it is the latter.
     assert told["result"] in ("same", "no verdict"), json.dumps(told["verdict"], indent=1)
     assert run.rc == (0 if told["result"] == "same" else 2)
     assert told["restored"] is True and told["facts"][0]["active"] == "yes: the process has it"
-    restored(node, deployed)
+    restored(node, baseline)
 
 
-def test_a_patch_that_the_engine_does_not_use_is_inert(node: Host, deployed: Serving) -> None:
+def test_a_patch_that_the_engine_does_not_use_is_inert(node: Host, baseline: Serving) -> None:
     run = trial(FUSION)
-    told = last(node)
+    told = last(node, run)
     assert run.rc == 2 and told["result"] == "inert", json.dumps(told, indent=1)
     [patch, *_arguments] = told["facts"]
     assert patch["patched"][0].startswith("fusion_gate: present in sglang/srt/layers/")
     assert "tensor parallel size 1" in patch["active"]
-    restored(node, deployed)
+    restored(node, baseline)
 
 
-def test_a_change_that_raises_is_a_failed_start_with_its_diagnosis(node: Host, deployed: Serving) -> None:
+def test_a_change_that_raises_is_a_failed_start_with_its_diagnosis(node: Host, baseline: Serving) -> None:
     run = trial(RAISES)
-    told = last(node)
+    told = last(node, run)
     assert run.rc == 2 and told["result"] == "failed start" and told["candidate"] == "", json.dumps(told, indent=1)
     assert "From its journal:" in told["reason"] and told["restored"] is True
-    restored(node, deployed)
+    restored(node, baseline)
 
 
-def test_an_engine_that_dies_while_it_is_measured_is_said_to_have(node: Host, deployed: Serving) -> None:
+def test_an_engine_that_dies_while_it_is_measured_is_said_to_have(node: Host, baseline: Serving) -> None:
     run = Deployment({**PROFILE, **SHORT}, book=BENCHMARK)
     run.until("benchmark of ", timeout=400)
     root(node, "pkill -9 -f '^sglang::scheduler'")
@@ -94,7 +103,7 @@ def test_an_engine_that_dies_while_it_is_measured_is_said_to_have(node: Host, de
     assert "was killed from outside" in refused(ended)
     assert "AGAINST LAST" in ended.output and "Report: " in ended.output
     deploy().must_pass()  # which waits until it serves again
-    assert serving(node).pid != deployed.pid
+    assert serving(node).pid != baseline.pid
 
 
 @pytest.mark.parametrize(
@@ -105,8 +114,8 @@ def test_an_engine_that_dies_while_it_is_measured_is_said_to_have(node: Host, de
     ],
 )
 def test_what_cannot_be_tried_touches_nothing(
-    node: Host, deployed: Serving, variables: dict[str, Any], words: str
+    node: Host, baseline: Serving, variables: dict[str, Any], words: str
 ) -> None:
     run = Deployment({**PROFILE, **variables}, book=TRIAL).end()
     assert words in refused(run)
-    assert serving(node) == deployed
+    assert serving(node) == baseline
