@@ -100,9 +100,7 @@ def ansible_test(cell: Cell, more: list[str]) -> int:
     bin_folder = with_ansible(cell, python)
     collection = tree.copy(CACHE / "tree")
     env = {
-        **{
-            key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "PYTHON", "VIRTUAL_ENV"))
-        },
+        **{key: value for key, value in os.environ.items() if not key.startswith(OURS)},
         "HOME": str(tree.home(CACHE / "home", bin_folder)),
         "PATH": tree.path_of(CACHE / "bin", bin_folder, [python, *targets]),
         "LC_ALL": "C.UTF-8",

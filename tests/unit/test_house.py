@@ -95,20 +95,38 @@ def test_a_module_has_examples_that_use_it_and_says_what_it_returns(module: Path
 
 @pytest.mark.parametrize("module", MODULES, ids=name)
 def test_a_modules_options_are_the_documented_ones(module: Path) -> None:
-    """The names in argument_spec, where it is written as a dict, and those in DOCUMENTATION."""
+    """The names in argument_spec, written there or in a constant of the module, and those in DOCUMENTATION."""
     documentation = yaml.safe_load(constants(module)["DOCUMENTATION"])
     documented = set(documentation.get("options") or {})
     for fragment in documentation["extends_documentation_fragment"]:
         file = fragment.removeprefix("llmfleet.sglang.").partition(".")[0]
         shared = (ROOT / "plugins" / "doc_fragments" / f"{file}.py").read_text("utf-8")
         documented |= set(yaml.safe_load(shared.split('r"""')[1].split('"""')[0])["options"])
+    assert _argument_names(module) == documented
+
+
+def _argument_names(module: Path) -> set[Any]:
+    """Return the names of argument_spec: of the module, or of its action where that does all of it."""
+    places = [module, ROOT / "plugins" / "action" / module.name]
+    places += sorted((ROOT / "plugins" / "module_utils").glob("*/arguments.py"))
+    trees = [ast.parse(path.read_text("utf-8")) for path in places if path.exists()]
+    named = {
+        target.id: node.value
+        for tree in reversed(trees)
+        for node in tree.body
+        if isinstance(node, (ast.Assign, ast.AnnAssign))
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name)
+    }
     specs = [
-        {key.value for key in node.value.keys if isinstance(key, ast.Constant)}
-        for node in ast.walk(ast.parse(module.read_text("utf-8")))
-        if isinstance(node, ast.keyword) and node.arg == "argument_spec" and isinstance(node.value, ast.Dict)
+        node.value
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.keyword) and node.arg == "argument_spec"
     ]
-    for spec in specs:
-        assert spec == documented
+    spec = named[specs[0].id] if isinstance(specs[0], ast.Name) else specs[0]
+    assert isinstance(spec, ast.Dict)
+    return {key.value for key in spec.keys if isinstance(key, ast.Constant)}
 
 
 PYTHON = [path for path in FILES if path.suffix == ".py"]

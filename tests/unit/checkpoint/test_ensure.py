@@ -39,14 +39,6 @@ def spoil(path: Path, content: bytes) -> None:
     path.write_bytes(content)
 
 
-def is_running(pid: str) -> bool:
-    """A process that waits for its parent to take note runs no more."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 def test_a_fresh_host_gets_the_verified_files_and_the_link(case: Case, hub: HubServer) -> None:
     outcome = case.ensure()
     assert outcome.changed

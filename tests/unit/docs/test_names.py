@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment import profile
+from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.names import KNOWN
+from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.options import OPTIONS
 from ansible_collections.llmfleet.sglang.plugins.module_utils._source.spec import parse_edits
 from ansible_collections.llmfleet.sglang.tests.unit.docs import pages
 
@@ -152,3 +154,23 @@ def test_the_settings_for_a_controller_are_those_of_the_checkout() -> None:
     [shown] = [one.text for one in pages.fenced(text_of(pages.DOCS / "guides" / "scaling.md")) if one.language == "ini"]
     ours = text_of(ROOT / "ansible.cfg").splitlines()
     assert not [line for line in shown.splitlines() if line and line not in ours]
+
+
+def test_the_page_of_variables_has_each_with_its_default() -> None:
+    rows = re.findall(r"(?m)^\| (`sglang_[^|]*) \|([^|]*)\|", text_of(pages.DOCS / "variables.md"))
+    listed = {name: default.strip() for named, default in rows for name in re.findall(r"\bsglang_\w+", named)}
+    # resolve.yml's own: preflight.yml and benchmark.yml set it, an operator does not.
+    assert set(KNOWN) - {"sglang_refuse"} <= set(listed)
+    for name, option in OPTIONS.items():
+        shown = listed[f"sglang_{name}"]
+        if option.required:
+            assert shown == "required", name
+        elif shown:
+            assert yaml.safe_load(shown.strip("`")) == option.default or shown == f"`{option.default}`", name
+        else:
+            assert not option.default, f"{name} has the default {option.default!r}"
+
+
+def test_the_table_of_faults_names_every_file_of_them() -> None:
+    rows = re.findall(r"(?m)^\| `(test_\w+\.py)` \|", text_of(ROOT / "tests" / "faults" / "README.md"))
+    assert sorted(rows) == sorted(path.name for path in (ROOT / "tests" / "faults").glob("test_*.py"))

@@ -95,9 +95,8 @@ def name(**changes: Any) -> str:
 
 
 def test_an_identifier_is_readable_and_exact() -> None:
-    assert name().startswith("0.5.23-1a2b3c4d1-")
-    assert len(name()) == len("0.5.23-1a2b3c4d1-") + 16
-    assert name() == name()
+    """Another one for the same inputs would have every host build its releases anew."""
+    assert name() == "0.5.23-1a2b3c4d1-21655ade5f51c7a8"
 
 
 def test_an_identifier_does_not_depend_on_the_order_of_a_map_or_of_the_lock() -> None:

@@ -67,7 +67,6 @@ def test_dict_changed_in_a_file_that_imports_it(tmp_path: Path) -> None:
 
 
 HARMLESS = {
-    "local of a function": "NAME = {9: 1}\ndef f():\n    NAME = {}\n    NAME[k] = 1\n",
     "argument": "NAME = {9: 1}\ndef f(NAME):\n    NAME.update(x)\n",
     "method and class body": "class A:\n    NAME = {9: 1}\n    def f(self):\n        NAME = {}; NAME[k] = 1\n",
     "function of a function": "def g():\n    NAME = {9: 1}\n    return NAME\ndef f(NAME):\n    NAME.update(x)\n",
@@ -79,8 +78,12 @@ def test_other_dicts_of_the_same_name_may_change(tmp_path: Path, text: str) -> N
     root = write(tmp_path, {"a.py": text})
     name = text.partition(" = {9")[0].split()[-1]
     where = {"class A:\n    N": ["A.NAME"], "def g():\n    N": ["g.NAME"]}.get(text[:14], [name])
-    report = do(root, dict_edit(name=where))
-    assert not report.failed or "2 places match" in report.failed
+    assert not do(root, dict_edit(name=where)).failed
+
+
+def test_a_local_dict_of_the_same_name_is_a_second_place(tmp_path: Path) -> None:
+    root = write(tmp_path, {"a.py": "NAME = {9: 1}\ndef f():\n    NAME = {}\n    NAME[k] = 1\n"})
+    assert "2 places match: a.py:1 (NAME), a.py:3 (f.NAME)" in do(root, dict_edit()).failed
 
 
 GLOBAL = "NAME = {9: 1}\ndef f():\n    global NAME\n    NAME[k] = 1\n"
