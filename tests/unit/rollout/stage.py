@@ -208,19 +208,19 @@ class Stage:
         self.hooks: dict[str, Any] = {name: str(folder / f"{name}.yml") for name in HOOKS}
         for name, steps in HOOKS.items():
             Path(self.hooks[name]).write_text(yaml.safe_dump(steps, sort_keys=False))
-        for host in hosts:
-            programs = {"systemctl": _SYSTEMCTL, "python": _PYTHON.format(python=sys.executable)}
-            for name, text in programs.items():
-                self.bin(host).mkdir(parents=True, exist_ok=True)
-                (self.bin(host) / name).write_text(text)
-                (self.bin(host) / name).chmod(0o755)
         (folder / "inventory").mkdir()
         (folder / "inventory" / "group_vars").symlink_to(ROOT / "inventories" / "demo" / "group_vars")
         (folder / "inventory" / "cpu-overrides.txt").symlink_to(ROOT / "inventories" / "demo" / "cpu-overrides.txt")
 
     def bin(self, host: str) -> Path:
         """The folder of a host's own programs."""
-        return self.folder / "bin" / host
+        folder = self.folder / "bin" / host
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            for name, text in {"systemctl": _SYSTEMCTL, "python": _PYTHON.format(python=sys.executable)}.items():
+                (folder / name).write_text(text)
+                (folder / name).chmod(0o755)
+        return folder
 
     def runs(self, *services: str) -> None:
         """Let systemctl say on every host that these run."""
