@@ -98,7 +98,7 @@ def answer(module: str, given: dict[str, Any], cuts: bool) -> dict[str, Any]:
         "release_status": lambda: _release_status(given),
         "checkpoint": lambda: _checkpoint(given),
         "launch_arguments": lambda: {"checkpoint": {"quantization": {}}, "problems": [], "checked": [], "notes": []},
-        "service_credential": lambda: {"changed": cuts},
+        "service_prepare": lambda: {"changed": cuts, "written": [], "state": "0" * 64, "diff": []},
         "service_switch": lambda: {"changed": cuts, "enabled": cuts, "disabled": ["sglang-kimi"] if cuts else []},
         "service_start": lambda: {"changed": cuts, **started, "was_active": not cuts},
         "service_stop": lambda: _service_stop(given, cuts),
@@ -112,7 +112,7 @@ def answer(module: str, given: dict[str, Any], cuts: bool) -> dict[str, Any]:
         },
         "release_prune": lambda: {"removed": [], "debris": [], "kept": {RELEASE: "in use"}},
         "cutover_info": lambda: {
-            **{name: "" for name in ("phase", "service", "release", "commit", "model", "checkpoint")},
+            **{name: "" for name in ("drained", "phase", "service", "release", "commit", "model", "checkpoint")},
             **{name: [] for name in ("served", "patches", "changes", "benchmarks", "trials", "problems")},
             "mine": False,
             "clock_ahead": 0.0,

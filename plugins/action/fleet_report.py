@@ -26,7 +26,6 @@ FACTS = (
     "sglang_deployment",
     "sglang_prepared",
     "sglang_verdict",
-    "sglang_left_out",
     "sglang_drain_tasks",
     "sglang_undrain_tasks",
     "sglang_drain_state",

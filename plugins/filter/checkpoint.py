@@ -48,9 +48,15 @@ def checkpoint_plan(
     return {**plan.as_dict(), "address": addresses[host], "manifest_digest": digest, "bytes": size}
 
 
+def checkpoint_lacking(hosts: list[str], hostvars: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the hosts that looked for their checkpoint and do not have it, of whichever site."""
+    said = {one: _results(hostvars[one]) for one in hosts}
+    return [one for one, results in said.items() if results and not any(result["complete"] for result in results)]
+
+
 class FilterModule:
     """Filters of llmfleet.sglang about checkpoints."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Map filter names to functions."""
-        return {"checkpoint_plan": checkpoint_plan}
+        return {"checkpoint_lacking": checkpoint_lacking, "checkpoint_plan": checkpoint_plan}

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,8 +19,9 @@ from ansible_collections.llmfleet.sglang.plugins.plugin_utils import _yaml
 _RULES = Path(__file__).resolve().parents[2] / "playbooks" / "rules"
 
 
+@functools.cache
 def rule_sets() -> list[dict[str, Any]]:
-    """Return the shipped rules. Raises what _yaml.read does."""
+    """Return the shipped rules, read once in a run. Raises what _yaml.read does."""
     return [_yaml.read(path) for path in sorted(_RULES.glob("*.yml"))]
 
 
@@ -36,5 +39,10 @@ class FilterModule:
     """Filters of llmfleet.sglang about launch arguments."""
 
     def filters(self) -> dict[str, Any]:
-        """Map filter names to functions."""
+        """Map filter names to functions.
+
+        resolve.yml has Ansible load them before it forks, so each host's tasks find the rules read.
+        """
+        with contextlib.suppress(OSError, ValueError, yaml.YAMLError):  # said where the rules are asked
+            rule_sets()
         return {"launch_findings": launch_findings}

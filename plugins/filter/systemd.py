@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd import quote
+from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd import environment, quote
 
 
 def systemd_launch(program: list[str], arguments: Mapping[str, Any]) -> str:
@@ -28,9 +28,18 @@ def systemd_environment(values: Mapping[str, Any]) -> list[str]:
         raise AnsibleFilterError(str(error)) from error
 
 
+def service_environment(deployment: Mapping[str, Any], release: Mapping[str, Any], logging: str = "") -> dict[str, Any]:
+    """Return the environment that an instance's engine runs in."""
+    return environment.of_service(deployment, release, logging)
+
+
 class FilterModule:
     """Filters of llmfleet.sglang about systemd units."""
 
     def filters(self) -> dict[str, Any]:
         """Map filter names to functions."""
-        return {"systemd_launch": systemd_launch, "systemd_environment": systemd_environment}
+        return {
+            "service_environment": service_environment,
+            "systemd_launch": systemd_launch,
+            "systemd_environment": systemd_environment,
+        }

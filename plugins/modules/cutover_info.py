@@ -69,6 +69,10 @@ times:
   description: When each step happened, as C(times.json) of the host record holds it. Empty where nothing is known.
   returned: success
   type: dict
+drained:
+  description: The mark that the host was taken out of the load balancer, by whichever run; empty where it is not there.
+  returned: success
+  type: str
 phase:
   description: V(cutover), V(serving) or V(restored), as M(llmfleet.sglang.host_snapshot) notes it.
   returned: success

@@ -62,7 +62,7 @@ options:
   cache:
     description:
       - A file that keeps the engine's answer, so that the same question is not asked twice of the same release. Its
-        folder has to exist and be writable. It is not written in check mode, and is no change.
+        folder is made. It is not written in check mode, and is no change.
       - Without it the engine is asked each time.
     type: path
   writable:

@@ -83,9 +83,9 @@ disabled:
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import links, switching
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import switching
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.switching import Key
-from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.units import File, UnitError, UnitFiles
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.units import File, UnitError
 
 
 def _key(source: str | None, place: str | None) -> Key | None:
@@ -109,19 +109,9 @@ def main() -> None:
         supports_check_mode=True,
     )
     name, src = module.params["name"], Path(module.params["src"])
-    before = UnitFiles.read(name)
-    if before.unit is not None and not before.ours and not module.params["adopt"]:
-        module.fail_json(
-            msg=f"{before.path} was not made by this collection, so it is left alone. To take it over, "
-            f"add {name} to sglang_adopt: it is kept byte for byte and comes back on rollback or uninstall."
-        )
-    for other in module.params["disable"]:
-        if fixed := links.fixed(other):
-            module.fail_json(
-                msg=f"{other}.service would start after every reboot beside {name}.service, for {fixed[0]} was "
-                "made by a package or a generator and cannot be taken away. Nothing was stopped. Take the service "
-                "out of what made that link (of a Podman container, its [Install] section), then deploy again."
-            )
+    against = switching.hindrance(name, module.params["adopt"], module.params["disable"])
+    if against:
+        module.fail_json(msg=against)
     staged = File.read(src)
     if staged is None and not module.check_mode:
         module.fail_json(msg=f"The prepared unit {src} is not there.")

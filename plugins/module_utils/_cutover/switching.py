@@ -83,6 +83,24 @@ class Switch:
         return [*found, *([self.key.diff()] if self.key is not None and self.key.changes else [])]
 
 
+def hindrance(name: str, adopt: bool, others: list[str]) -> str:
+    """Return why a unit must not be put in force in the place of others; empty when it may."""
+    before = UnitFiles.read(name)
+    if before.unit is not None and not before.ours and not adopt:
+        return (
+            f"{before.path} was not made by this collection, so it is left alone. To take it over, "
+            f"add {name} to sglang_adopt: it is kept byte for byte and comes back on rollback or uninstall."
+        )
+    for other in others:
+        if fixed := links.fixed(other):
+            return (
+                f"{other}.service would start after every reboot beside {name}.service, for {fixed[0]} was "
+                "made by a package or a generator and cannot be taken away. Nothing was stopped. Take the service "
+                "out of what made that link (of a Podman container, its [Install] section), then deploy again."
+            )
+    return ""
+
+
 def plan(name: str, prepared: File | None, key: Key | None, others: list[str]) -> Switch:
     """Look at what there is to do. prepared: the unit; others: the services that it takes the place of.
 

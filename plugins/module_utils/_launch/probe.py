@@ -228,7 +228,8 @@ def remembered(path: Path, question: Question) -> dict[str, Any] | None:
 
 
 def remember(path: Path, question: Question, answer: Mapping[str, Any]) -> None:
-    """Keep an answer, atomically. Raises OSError."""
+    """Keep an answer, atomically, in a folder that is made where there is none. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w") as file:

@@ -20,6 +20,8 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._report import cha
 
 # The newest are handed to the controller; the host keeps all.
 MOST_BENCHMARKS, MOST_SAMPLES = 4, 60
+# The mark by which a run knows that one of ours took the host out of the load balancer (playbooks/tasks/drain.yml).
+DRAINED = "drained.json"
 
 
 def look(places: Places, run: str, now: float) -> dict[str, Any]:
@@ -33,8 +35,10 @@ def look(places: Places, run: str, now: float) -> dict[str, Any]:
     rolled_out = any(step.get("step") == times.BEGIN for step in kept.get("steps", []))
     after = _unit_of(places, before, rolled_out)
     release = _release(places, changes.release_of(_ours(after)), problems)
+    mark = places.folder / DRAINED
     return {
         "now": now,
+        "drained": str(mark) if mark.exists() else "",
         "mine": bool(run) and kept.get("run") == run,
         "times": kept,
         "phase": before.phase if before else "",

@@ -6,7 +6,7 @@
 Read from facts of each host: sglang_prepared (done, message), set when its preparation ended; sglang_verdict
 (serves, changed, checked, model, address; or restored, stopped, message; or drained, or kept; or, where going back, a
 stop or a start was asked for, asked, done, changed, checked, message), which is "does not serve" from the moment when
-its cut-over begins; sglang_left_out, whether it is marked as drained by us at the end; sglang_drain_state (draining,
+its cut-over begins; sglang_noted, with whether it is marked as drained by us at the end; sglang_drain_state (draining,
 drained, undrained), how far this run came with the load balancer; sglang_trial_result, what a trial recorded. A host
 that is lost says nothing more, so what was set last is what is believed.
 """
@@ -58,8 +58,7 @@ def _left_out(variables: Vars) -> str:
     """What to do about a host that is marked as drained by us."""
     if variables.get("sglang_undrain_tasks"):
         return _LEFT_OUT
-    stat = (variables.get("sglang_left_out") or {}).get("stat") or {}
-    return _NO_HOOK.format(path=stat.get("path", "drained.json"))
+    return _NO_HOOK.format(path=(variables.get("sglang_noted") or {}).get("drained") or "drained.json")
 
 
 def _gets_none(found: Fate, variables: Vars) -> bool:
@@ -70,8 +69,8 @@ def _gets_none(found: Fate, variables: Vars) -> bool:
 
 def _is_out(variables: Vars) -> bool:
     """Tell whether our mark of a drained host is there; where it could not be looked at, whether this run made it."""
-    stat = (variables.get("sglang_left_out") or {}).get("stat")
-    return bool(stat["exists"]) if stat else variables.get("sglang_drain_state") in ("draining", "drained")
+    mark = (variables.get("sglang_noted") or {}).get("drained")
+    return variables.get("sglang_drain_state") in ("draining", "drained") if mark is None else bool(mark)
 
 
 def _fate(host: str, variables: Vars, alive: bool) -> Fate:

@@ -52,10 +52,11 @@ def facts(host: str, hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, A
     Each host has registered the result of `benchmark_info` as sglang_tried, with its topology; the others have not
     opened the gate.
     """
-    own = hostvars[host].get("sglang_tried") or {}
-    deployment = hostvars[host]["sglang_deployment"]
+    mine = hostvars[host]  # each look at hostvars gathers all variables of the host anew
+    own = mine.get("sglang_tried") or {}
     if not own.get("topology"):
         return {}
+    deployment = mine["sglang_deployment"]
     told = (hostvars[one].get("sglang_tried") or {} for one in hosts)
     trials = sorted((trial for one in told for trial in one.get("trials", [])), key=lambda one: str(one.get("at", "")))
     found = won(trials, deployment["build"]["version"], tensor_parallel(deployment), own["topology"])

@@ -11,7 +11,7 @@ import random
 import typing as t
 
 import pytest
-from ansible_collections.llmfleet.sglang.plugins.filter.checkpoint import checkpoint_plan
+from ansible_collections.llmfleet.sglang.plugins.filter.checkpoint import checkpoint_lacking, checkpoint_plan
 from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint import fanout
 from hypothesis import given
 from hypothesis import strategies as st
@@ -208,3 +208,23 @@ def test_each_hosts_variables_are_gathered_once() -> None:
 
     assert checkpoint_plan(list(hosts), Looked(hosts), "b")["lacking"] == ["c"]
     assert sorted(looked) == ["a", "b", "c"]
+
+
+def test_who_lacks_it_is_told_for_all_sites_at_once_and_each_host_is_looked_at_once() -> None:
+    done, open_ = {"complete": True}, {"complete": False}
+    hosts: dict[str, dict[str, t.Any]] = {
+        "has": {"sglang_checkpoint_result": done},
+        "lacks": {"sglang_checkpoint_result": open_, "sglang_site": "b"},
+        "fetched": {"sglang_checkpoint_result": open_, "sglang_checkpoint_seeded": done},
+        "another turn's": {},
+        "skipped": {"sglang_checkpoint_result": {"skipped": True}},
+    }
+    looked: list[str] = []
+
+    class Looked(dict[str, dict[str, t.Any]]):
+        def __getitem__(self, name: str) -> dict[str, t.Any]:
+            looked.append(name)
+            return super().__getitem__(name)
+
+    assert checkpoint_lacking(list(hosts), Looked(hosts)) == ["lacks"]
+    assert looked == list(hosts)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 the llmfleet engineers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The tasks of the role sglang_service that prepare an API key, or see to it that none is prepared, run by Ansible."""
+"""The task of the role sglang_service that prepares an API key, or sees to it that none is prepared, run by Ansible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ import yaml
 
 ROOT = Path(__file__).parents[3]
 ROLE = yaml.safe_load((ROOT / "roles/sglang_service/tasks/main.yml").read_text())
-OURS = {"owner", "group"}  # who runs the test need not be root
+# What a host has of systemd: it knows no unit, and takes each.
+SYSTEMD = {"systemctl": "echo not-found", "systemd-analyze": "exit 0"}
 
 
 @pytest.fixture
@@ -33,15 +34,8 @@ def collections(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_key_is_prepared_for_root_alone_and_goes_when_it_is_taken_out_of_the_inventory(
     tmp_path: Path, collections: Path
 ) -> None:
-    place, book = tmp_path / "sglang.yaml", tmp_path / "book.yml"
-    tasks = [
-        {
-            key: {name: one for name, one in value.items() if name not in OURS} if isinstance(value, dict) else value
-            for key, value in task.items()
-        }
-        for task in ROLE
-        if any("sglang_service_next_credential" in str(value.get("dest", value.get("path"))) for value in files(task))
-    ]
+    place, book = tmp_path / "next" / "sglang.yaml", tmp_path / "book.yml"
+    tasks = [task for task in ROLE if "llmfleet.sglang.service_prepare" in task]
     look = [
         {"ansible.builtin.stat": {"path": str(place)}, "register": "found"},
         {"ansible.builtin.debug": {"msg": "MODE {{ found.stat.mode | default('gone') }}"}},
@@ -52,9 +46,13 @@ def test_a_key_is_prepared_for_root_alone_and_goes_when_it_is_taken_out_of_the_i
     ]
     book.write_text(yaml.safe_dump(plays))
     given = {
-        "ansible_python_interpreter": sys.executable,
+        "ansible_python_interpreter": str(python(tmp_path / "bin")),
         "ansible_become": False,
+        "sglang_service_deployment": {"service": "sglang-of-a-test", "replaces": [], "adopt": False},
+        "sglang_service_unit": "[Service]\n",
+        "sglang_service_next": str(place.with_name("sglang-of-a-test.service")),
         "sglang_service_next_credential": str(place),
+        "sglang_service_files": {},
     }
     words = [str(Path(sys.executable).with_name("ansible-playbook"))]
     done = subprocess.run(
@@ -75,9 +73,14 @@ def test_a_key_is_prepared_for_root_alone_and_goes_when_it_is_taken_out_of_the_i
     said = [line.partition("MODE ")[2].strip('"') for line in done.stdout.splitlines() if "MODE " in line]
     assert said == ["0600", "gone", "gone"]
     assert "changed=2" in done.stdout and "quite-secret" not in done.stdout
-    assert list(tmp_path.iterdir()) == [book]  # no backup
+    assert [path.name for path in place.parent.iterdir()] == ["sglang-of-a-test.service"]  # no backup
 
 
-def files(task: dict[str, object]) -> list[dict[str, object]]:
-    """The arguments of a task's module."""
-    return [value for key, value in task.items() if "." in key and isinstance(value, dict)]
+def python(folder: Path) -> Path:
+    """A host's Python, which finds these programs of systemd first."""
+    folder.mkdir()
+    words = {**SYSTEMD, "python": f'PATH="{folder}:$PATH" exec {sys.executable} "$@"'}
+    for name, line in words.items():
+        (folder / name).write_text(f"#!/bin/sh\n{line}\n")
+        (folder / name).chmod(0o755)
+    return folder / "python"

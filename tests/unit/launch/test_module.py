@@ -89,11 +89,18 @@ def test_the_same_question_is_asked_once(environment: dict[str, str], tmp_path: 
     assert again["failed"] is True
 
 
+def test_the_folder_of_a_cache_is_made(environment: dict[str, str], tmp_path: Path) -> None:
+    cache = tmp_path / "new" / "arguments.json"
+    run(python=sys.executable, arguments=GOOD, environment=environment, cache=str(cache))
+    assert cache.exists()
+
+
 def test_a_cache_that_cannot_be_written_fails(environment: dict[str, str], tmp_path: Path) -> None:
-    cache = str(tmp_path / "gone" / "arguments.json")
+    (tmp_path / "file").touch()
+    cache = str(tmp_path / "file" / "arguments.json")
     answer = run(python=sys.executable, arguments=GOOD, environment=environment, cache=cache)
     assert answer["failed"] is True
-    assert "No such file" in answer["msg"]
+    assert "File exists" in answer["msg"]
 
 
 @pytest.mark.parametrize("check", [False, True])

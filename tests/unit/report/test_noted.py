@@ -105,6 +105,13 @@ def test_a_host_of_which_nothing_is_known(case: Case) -> None:
     assert answer["problems"] == [] and answer["benchmarks"] == []
 
 
+def test_the_mark_of_a_host_that_was_drained_is_told(case: Case) -> None:
+    assert case.look()["drained"] == ""
+    mark = case.folder / "drained.json"
+    mark.write_text("{}")
+    assert case.look()["drained"] == str(mark)
+
+
 def test_from_a_foreign_service_to_ours(case: Case) -> None:
     case.deploy(OLD, "0.85")
     case.conclude(OLD)

@@ -54,7 +54,7 @@ def test_what_was_begun_and_not_seen_to_end(facts: dict[str, Any], alive: bool, 
 def test_a_mark_that_could_not_be_looked_at_is_told_from_what_this_run_did() -> None:
     facts = {"sglang_verdict": BEGUN, **HOOKS, "sglang_drain_state": "drained"}
     assert "out of the load balancer still" in recap.fate("h", facts, False).message
-    looked = {**facts, "sglang_left_out": {"stat": {"exists": False}}}
+    looked = {**facts, "sglang_noted": {"drained": ""}}
     assert "load balancer" not in recap.fate("h", looked, True).message
 
 

@@ -63,8 +63,8 @@ def test_a_hosts_fate(facts: dict[str, Any], alive: bool, state: str, failed: bo
     ],
 )
 def test_a_host_that_was_left_out_is_said_with_or_without_hooks(facts: dict[str, Any], hook: str, failed: bool) -> None:
-    stat = {"stat": {"exists": True, "path": "/r/drained.json"}}
-    found = recap.fate("h", {**facts, "sglang_left_out": stat, "sglang_undrain_tasks": hook}, True)
+    noted = {"drained": "/r/drained.json"}
+    found = recap.fate("h", {**facts, "sglang_noted": noted, "sglang_undrain_tasks": hook}, True)
     assert found.failed is failed
     said = "the next deployment or start" if hook else "set sglang_undrain_tasks and run this again, or see by hand"
     assert said in found.message and ("/r/drained.json" in found.message) is not bool(hook)
