@@ -41,13 +41,10 @@ options:
     type: str
   health:
     description:
-      - The URL of its C(/health) on this host. It is asked for a minute where the service runs the wanted state.
+      - The URL of its C(/health) on this host. It is asked for up to a minute where the service is active and runs the
+        wanted state. A unit has to be active no sooner than it answers.
       - Without it a service that runs the wanted state is left alone.
     type: str
-  loading_seconds:
-    description: How long after its start the service need not answer O(health).
-    type: int
-    default: 900
   others:
     description: Services that it cannot run beside. They are looked at where O(state) is left out.
     type: list
@@ -126,7 +123,7 @@ def _reason(module: AnsibleModule, before: systemd.Unit) -> str:
     name, wanted, others = (module.params[key] for key in ("name", "state", "others"))
     if wanted is not None:
         why, health = systemd.why_restart(before, wanted), module.params["health"]
-        return why if why or not health else hung.why_hung(before, health, module.params["loading_seconds"])
+        return why if why or not health else hung.why_hung(before, health)
     against = systemd.why_not_start(name, before, {other: systemd.read(other) for other in others})
     if against:
         module.fail_json(msg=against, started=False)
@@ -140,7 +137,6 @@ def main() -> None:
             "name": {"type": "str", "required": True},
             "state": {"type": "str"},
             "health": {"type": "str"},
-            "loading_seconds": {"type": "int", "default": 900},
             "others": {"type": "list", "elements": "str", "default": []},
             "enabled": {"type": "bool", "default": False},
             "times_file": {"type": "path"},

@@ -16,7 +16,8 @@ CONTEXT = 10
 LONGEST_LINE = 400
 # The line that ends a traceback, behind the time that the engine may put before it.
 _EXCEPTION = re.compile(
-    r"^(?:\[[^\]]*\] ?)?((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning|Failure))\b(?:: |$)"
+    r"^(?:\[[^\]]*\] ?)?(?:[A-Za-z_]\w*\.)*"
+    r"(?:Exception|[A-Z]\w*(?:Error|Exception|Expired|Exit|Interrupt|Warning|Failure))(?:: |$)"
 )
 
 

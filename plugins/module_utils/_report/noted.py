@@ -33,13 +33,14 @@ def look(places: Places, run: str, now: float) -> dict[str, Any]:
     kept = times.read(places.folder / times.NAME)
     before = _snapshot(places, problems)
     rolled_out = any(step.get("step") == times.BEGIN for step in kept.get("steps", []))
-    after = _unit_of(places, before, rolled_out)
+    mine = bool(run) and kept.get("run") == run
+    after = _unit_of(places, before, rejected=mine and rolled_out)
     release = _release(places, changes.release_of(_ours(after)), problems)
     mark = places.folder / DRAINED
     return {
         "now": now,
         "drained": str(mark) if mark.exists() else "",
-        "mine": bool(run) and kept.get("run") == run,
+        "mine": mine,
         "times": kept,
         "phase": before.phase if before else "",
         "served": before.served if before else [],
@@ -64,10 +65,10 @@ def _snapshot(places: Places, problems: list[str]) -> Snapshot | None:
         return None
 
 
-def _unit_of(places: Places, before: Snapshot | None, rolled_out: bool) -> UnitFiles | None:
-    """The unit that the cut-over was to put in force: where that went back, the one that was put aside."""
+def _unit_of(places: Places, before: Snapshot | None, *, rejected: bool) -> UnitFiles | None:
+    """The unit that is there; where the cut-over of who asks went back (rejected), the one that was put aside."""
     name = f"sglang-{places.instance}"
-    if before is not None and before.phase == "restored" and rolled_out:
+    if before is not None and before.phase == "restored" and rejected:
         put_aside = File.read(places.folder / "rejected" / f"{name}.service")
         if put_aside:
             return UnitFiles(name, put_aside)

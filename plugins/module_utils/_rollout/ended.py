@@ -44,7 +44,8 @@ def words(run: Run, hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, An
     known = {host: ChainMap({recap.CUT_SHORT: True}, hostvars[host]) for host in hosts}  # type: ignore[arg-type]
     alive = [host for host in hosts if host not in run.lost]
     lines = [f"    {line}" for line in recap.recap(hosts, known, alive).splitlines()]
-    return "\n".join([_HEAD, *lines, *_locks(run.locked), _next(run.lost, run.locked)])
+    trial = any(recap.tried(hostvars[host]) for host in hosts)
+    return "\n".join([_HEAD, *lines, *_locks(run.locked), _next(run.lost, run.locked, trial=trial)])
 
 
 def _locks(locked: Mapping[str, str]) -> list[str]:
@@ -57,7 +58,12 @@ def _locks(locked: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _next(lost: Collection[str], locked: Mapping[str, str]) -> str:
+def _next(lost: Collection[str], locked: Mapping[str, str], *, trial: bool) -> str:
     first = f"See that {', '.join(sorted(lost))} can be reached again, then run" if lost else "Run"
+    if trial:
+        return (
+            f"{first} playbooks/deploy.yml, which brings the deployment of the inventory back, and then try again: "
+            "while the change serves, the same trial is refused. playbooks/status.yml says what serves."
+        )
     clean = "and nothing has to be cleaned up before" if locked else "and nothing is locked"
     return f"{first} the same command again: it goes on from there, {clean}. playbooks/status.yml says what serves."

@@ -82,7 +82,10 @@ def hosts(groups: Mapping[str, Iterable[str]], pattern: str) -> str | list[str]:
     found = [one for one in _by_turn(groups) if one]
     if not found:
         return "all:!all"
-    return f"{pattern}:&{PREPARED}" if len(found) == 1 else [host for one in found for host in one]
+    if len(found) > 1:
+        return [host for one in found for host in one]
+    # Ansible splits a pattern at its commas alone where it has one.
+    return f"{pattern}{',' if ',' in pattern else ':'}&{PREPARED}"
 
 
 def batches(groups: Mapping[str, Iterable[str]]) -> list[int | str]:

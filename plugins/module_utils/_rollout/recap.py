@@ -98,7 +98,7 @@ def _unended(host: str, variables: Vars, alive: bool) -> Fate | None:
     if not seen and drain == "draining":
         return Fate(host, "untouched", f"{why} while it was drained: this run stopped nothing there.", True)
     if not seen or verdict.get("going_back"):
-        return _interrupted(host) if alive else _lost(host)
+        return _interrupted(host, variables) if alive else _lost(host)
     if verdict.get("serves") and variables.get("sglang_undrain_tasks") and drain != "undrained":
         out = f"It serves, and {'is' if drain else 'may be'} out of the load balancer."
         return Fate(host, "drained", f"{out} {why} before it was put back: the same command does it.", True)
@@ -144,12 +144,21 @@ def _lost(host: str) -> Fate:
     return Fate(host, "lost", message, True)
 
 
-def _interrupted(host: str) -> Fate:
-    message = (
-        "The run ended in the middle of its cut-over, and what serves there is not known: status.yml says what serves, "
-        "and the same command goes on from there."
-    )
-    return Fate(host, "interrupted", message, True)
+def tried(variables: Vars) -> bool:
+    """Tell whether a trial had begun to cut a host over, after which the same trial may be refused."""
+    return bool(variables.get("sglang_trial_base")) and "sglang_verdict" in variables
+
+
+def _interrupted(host: str, variables: Vars) -> Fate:
+    ended = "The run ended in the middle of its cut-over, and what serves there is not known"
+    if tried(variables):
+        after = (
+            "It may be the change that was tried, and a benchmark that had begun may still run there for some minutes. "
+            "deploy.yml brings the deployment back."
+        )
+        return Fate(host, "interrupted", f"{ended}: status.yml says it. {after}", True)
+    after = "status.yml says what serves, and the same command goes on from there."
+    return Fate(host, "interrupted", f"{ended}: {after}", True)
 
 
 def _serving(host: str, verdict: Vars) -> Fate:

@@ -22,18 +22,17 @@ _ANSWERS = (200, 401, 403, 404, 405)
 def why_hung(
     unit: Unit,
     url: str,
-    loading: float,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> str:
-    """Say that a running service gives no answer; "" when it does, or may still be loading.
+    """Say that a running service gives no answer; "" when it does, or is still loading.
 
-    url: of its /health, on this host; loading: seconds after its start in which it need not answer. Takes PATIENCE
-    seconds where there is no answer, since a busy server may miss one.
+    A unit of ours is active from when /health answered for the first time. url: of its /health, on this host. Takes
+    PATIENCE seconds where there is no answer, since a busy server may miss one.
     """
     base, slash, path = url.rpartition("/")
     server, began, said = Server(base), clock(), ""
-    if unit.active != "active" or began - unit.main_started < loading:
+    if unit.active != "active":
         return ""
     while clock() - began < PATIENCE:
         try:

@@ -21,16 +21,12 @@ _PROPERTIES = (
     "UnitFileState",
     "FragmentPath",
     "NRestarts",
-    "ExecMainStartTimestampMonotonic",
 )
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit as `systemctl show` reports it; `running_state` is None unless its main process carries one of ours.
-
-    main_started: when its main process was started, in seconds of CLOCK_MONOTONIC; 0.0 if it never was.
-    """
+    """A unit as `systemctl show` reports it; `running_state` is None unless its main process carries one of ours."""
 
     load: str
     active: str
@@ -41,7 +37,6 @@ class Unit:
     fragment: str
     restarts: int
     running_state: str | None
-    main_started: float = 0.0
 
     @property
     def exists(self) -> bool:
@@ -81,7 +76,6 @@ def parse_show(text: str, running_state: str | None = None) -> Unit:
         fragment=values.get("FragmentPath", ""),
         restarts=_number(values.get("NRestarts", "")),
         running_state=running_state,
-        main_started=_number(values.get("ExecMainStartTimestampMonotonic", "")) / 1e6,
     )
 
 

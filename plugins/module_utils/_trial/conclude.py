@@ -60,6 +60,10 @@ def conclude(
         result, reason = str(verdict["result"]), str(verdict["reason"])
     else:
         result, reason = (NOT_MEASURED if outcome.measured else FAILED_START), outcome.cause
+    faster = f"{result}: {_first(reason)}"
+    if result == BETTER and not outcome.kept:
+        # What failed after it was measured: a change that does not stay is no win.
+        result, reason = FAILED_START, f"It was better ({_first(reason)}), and did not stay: {outcome.cause}"
     return {
         "at": at,
         "host": baseline.host,
@@ -82,7 +86,7 @@ def conclude(
         "candidate_release": outcome.release,
         "kept": outcome.kept,
         "restored": None if outcome.kept else outcome.restored,
-        "facts": facts(trial, candidate, patches, f"{result}: {_first(reason)}"),
+        "facts": facts(trial, candidate, patches, faster),
     }
 
 

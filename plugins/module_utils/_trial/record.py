@@ -11,7 +11,8 @@
             "environment": {}},         values of the environment that may be secrets are "***"
  "gate": true,                          whether it opened the gate of FlashInfer's all-reduce fusion
  "result": "worse",                     better | same | worse | no verdict | inert | failed start | not measured
- "reason": "3740 became 236 (-93.7%), beyond …",    the verdict's, or the diagnosis of the failed start
+ "reason": "3740 became 236 (-93.7%), beyond …",    the verdict's, or the diagnosis of the failed start (which is also
+                                        what was better and did not stay, for a later step failed)
  "verdict": {…},                        as in benchmarks.jsonl; null where nothing was measured
  "baseline": "<id of a benchmark>", "candidate": "<id of a benchmark, "" if it was not measured>",
  "baseline_figures": {"<shape>": 3740.0}, "candidate_figures": {"<shape>": 236.0},

@@ -20,15 +20,31 @@ TRACE = ["Traceback (most recent call last):", '  File "a.py", line 1, in main',
         "huggingface_hub.errors.HFValidationError: Repo id must be in the form",
         "SystemExit",
         "KeyboardInterrupt",
+        "Exception",
+        "Exception: flashinfer_python with minimum required version 0.7.2 is not installed.",
+        "[2026-03-02 10:11:12 TP0] Exception: x",
+        "subprocess.TimeoutExpired: Command '['nvcc', '--version']' timed out after 10 seconds",
     ],
 )
 def test_the_line_that_ends_a_traceback_is_found(line: str) -> None:
     assert excerpt.last_exception(["before", line, "  after"]) == line
 
 
-@pytest.mark.parametrize("line", ["some Error: here", "    raise ValueError(x)", "INFO: fine", "Errors: 3", ""])
+@pytest.mark.parametrize(
+    "line", ["some Error: here", "    raise ValueError(x)", "INFO: fine", "Errors: 3", "Exception in x: y", ""]
+)
 def test_other_lines_are_not(line: str) -> None:
     assert excerpt.last_exception([line]) == ""
+
+
+def test_the_exception_that_ended_the_engine_is_told_and_not_the_one_that_led_to_it() -> None:
+    led_to = [
+        *TRACE[:3],
+        "importlib.metadata.PackageNotFoundError: No package metadata was found for flashinfer_python",
+    ]
+    between = ["", "During handling of the above exception, another exception occurred:", ""]
+    last = "Exception: flashinfer_python with minimum required version 0.7.2 is not installed."
+    assert excerpt.last_exception([*led_to, *between, *TRACE[:3], last]) == last
 
 
 def test_the_excerpt_ends_with_the_last_exception() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._host.checks impor
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.findings import accept
 from ansible_collections.llmfleet.sglang.tests.unit.host.good import GOOD, WANTED
 
+ROOT = Path(__file__).resolve().parents[3]
 DEPLOYMENT: dict[str, Any] = {
     "build": {"version": "0.5.23"},
     "gpus": {"compute_capability": "12.0"},
@@ -102,6 +104,50 @@ def test_rules_of_the_deployment_stand_beside_findings_of_the_host() -> None:
     assert report["n1"]["state"] == "blocked" and "rule attention_auto" in preflight_table(report)
     host["sglang_accepted_rules"] = [one["id"] for one in report["n1"]["findings"]]
     assert preflight_report(["n1"], {"n1": host})["n1"]["state"] == "ready"
+
+
+OPEN = {**DEPLOYMENT, "patch_sets": [{"name": "sm120_fusion"}]}
+WIN = {"gate": True, "result": "better", "version": "0.5.23", "tensor_parallel": 8, "topology": "8 x X", "at": "2026"}
+
+
+def gate_of(**more: Any) -> tuple[list[bool], str]:
+    """Of each host with an open fusion gate, whether that is accepted, by the rule's findings; and the table."""
+    tried = {"trials": [], "topology": "8 x X"}
+    hosts = {name: {**HOSTS["n1"], "sglang_deployment": OPEN, "sglang_tried": tried, **more} for name in ("n1", "n2")}
+    if "trials" in more:
+        hosts["n2"]["sglang_tried"] = {**tried, "trials": more["trials"]}
+    report = preflight_report(list(hosts), hosts)
+    found = [one for told in report.values() for one in told["findings"] if one["id"] == "fusion_without_win"]
+    return [one["accepted"] for one in found], preflight_table(report, hosts)
+
+
+def test_an_open_fusion_gate_blocks_until_a_trial_on_one_of_the_hosts_has_won() -> None:
+    assert gate_of()[0] == [False, False]
+    assert gate_of(trials=[{**WIN, "result": "worse"}])[0] == [False, False]
+    found, text = gate_of(trials=[WIN])
+    assert found == [] and "fusion_without_win" not in text
+
+
+def test_the_playbook_asks_for_the_trials_before_it_prints() -> None:
+    [play] = [one for one in yaml.safe_load((ROOT / "playbooks" / "preflight.yml").read_text()) if "hosts" in one]
+    reads, prints = play["tasks"][1:3]
+    assert (reads["register"], reads["when"]) == ("sglang_tried", "sglang_deployment | llmfleet.sglang.fusion_open")
+    assert reads["llmfleet.sglang.benchmark_info"]["topology"] is True
+    assert "preflight_table(hostvars)" in prints["ansible.builtin.debug"]["msg"]
+
+
+@pytest.mark.parametrize(
+    ("way", "words"),
+    [
+        ({"sglang_without_trial": "on"}, "sglang_without_trial is set"),
+        ({"sglang_accepted_rules": ["fusion_without_win"]}, "sglang_accepted_rules has fusion_without_win"),
+    ],
+)
+def test_an_override_of_the_fusion_gate_blocks_nothing_and_is_said(way: dict[str, Any], words: str) -> None:
+    found, text = gate_of(**way)
+    assert found == [True, True]
+    assert text.splitlines()[-1] == f"{words}: the fusion gate is open without a recorded win on n1, n2."
+    assert "sglang_without_trial is set" not in gate_of(sglang_without_trial="false")[1]
 
 
 def test_an_accepted_rule_that_there_is_not_is_refused() -> None:

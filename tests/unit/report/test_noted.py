@@ -155,6 +155,9 @@ def test_what_was_tried_is_told_where_the_host_went_back(case: Case) -> None:
     answer = case.look()
     assert answer["phase"] == "restored" and answer["release"] == NEW
     assert ("release", OLD, NEW) in [(one["what"], one["before"], one["after"]) for one in answer["changes"]]
+    later = case.look("b" * 12)
+    assert (later["mine"], later["release"], later["commit"]) == (False, OLD, "aaaaaaaaa")
+    assert later["changes"] == []
 
 
 def test_check_runs_and_runs_that_change_nothing_note_nothing(case: Case) -> None:

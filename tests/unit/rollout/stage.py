@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A fleet of local connections on which the real playbooks run with stand-ins for their roles, and for systemctl.
 
-The stand-ins say what they do, and fail or get lost where a host's variables tell them to: `fails_in` and `lost_in`
-name a step. What is tested is Ansible's own behaviour in our plays: who is touched, who goes back, when it ends.
+The stand-ins say what they do, and fail, get lost or wait where a host's variables tell them to: `fails_in`, `lost_in`
+and `waits_in` name a step. What is tested is Ansible's own behaviour in our plays: who is touched, who goes back, when
+it ends.
 """
 
 from __future__ import annotations
@@ -32,6 +33,12 @@ def _step(name: str) -> list[dict[str, Any]]:
     """The tasks of one step: say so, get lost, or fail, where the host is told to."""
     return [
         {"name": name, "ansible.builtin.debug": {"msg": f"EVENT {name} {{{{ inventory_hostname }}}}"}},
+        {
+            "name": "Wait",
+            "ansible.builtin.command": {"argv": ["sleep", "60"]},
+            "changed_when": False,
+            "when": f"waits_in | default('') == '{name}'",
+        },
         {
             "name": "Get lost",
             "ansible.builtin.command": {"argv": ["true"]},
@@ -77,10 +84,18 @@ ROLES: dict[str, dict[str, list[dict[str, Any]]]] = {
         "main": [*_step("checkpoint"), _fact("sglang_checkpoint_result", {"manifest_digest": "d"})],
     },
     "sglang_service": {
-        "main": [*_step("unit"), _STEAL],
+        "main": [
+            *_step("unit"),
+            _STEAL,
+            {"name": "Prepare", "ansible.builtin.debug": {"msg": "prepared"}, "register": "sglang_service_prepared"},
+        ],
         "compare": [
+            {"name": "Know", "ansible.builtin.assert": {"that": "sglang_service_prepared is not skipped"}},
             _fact("sglang_service_plan", {"reason": "{{ '' if already | default(false) else 'another state' }}"}),
-            {**_fact("sglang_service_snapshot", {"phase": "cutover"}), "when": "not (already | default(false))"},
+            _fact(
+                "sglang_service_snapshot",
+                {"phase": "{{ 'serving' if already | default(false) and not begun | default(false) else 'cutover' }}"},
+            ),
         ],
         "start": [
             *_step("start"),
@@ -308,9 +323,13 @@ class Stage:
         return Rollout(done.returncode, done.stdout)
 
     def end_after(self, text: str, how: signal.Signals, **variables: Any) -> Rollout:
-        """Deploy, and send the controller a signal when it has printed `text`; with SIGKILL, its workers too."""
+        """Deploy, and send the controller a signal when it has printed `text`; with SIGKILL, its workers too.
+
+        text: EVENT, a step and a host, which stays in that step until the signal comes.
+        """
+        _, step, host = text.split()
         with subprocess.Popen(
-            self.command({}, **variables),
+            self.command({host: {"waits_in": step}}, **variables),
             cwd=self.folder,
             env=self.environment,
             stdout=subprocess.PIPE,

@@ -77,6 +77,19 @@ def test_the_end_says_each_host_the_locks_that_are_left_and_what_to_do() -> None
     assert "Locked" not in ended.words(run, ["h1", "h2"], hostvars)
 
 
+@pytest.mark.parametrize("lost", [set(), {"h1"}])
+def test_after_a_trial_that_was_cut_short_the_way_on_is_a_deployment(lost: set[str]) -> None:
+    run = ended.Run(begun=True, lost=lost)
+    trial: dict[str, Any] = {"sglang_deployment": {}, "sglang_trial_base": {"name": "qwen"}}
+    before = ended.words(run, ["h1"], {"h1": trial})
+    assert "the same command again: it goes on from there" in before
+    text = ended.words(run, ["h1"], {"h1": {**trial, "sglang_verdict": BEGUN}})
+    assert "goes on from there, and nothing" not in text and "same command goes on" not in text
+    assert "un playbooks/deploy.yml, which brings the deployment of the inventory back, and then try again" in text
+    told = "may be the change that was tried, and a benchmark that had begun may still run" in text
+    assert told is (not lost)
+
+
 @pytest.mark.parametrize(("begun", "told", "untold"), [(True, False, True), (True, True, False), (False, False, False)])
 def test_nothing_is_said_of_a_run_that_told_it_or_that_touched_no_host(begun: bool, told: bool, untold: bool) -> None:
     assert ended.Run(begun=begun, told=told).untold() is untold

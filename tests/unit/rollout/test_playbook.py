@@ -128,6 +128,19 @@ def test_a_host_that_runs_what_is_wanted_and_answers_wrongly_has_not_gone_back(s
     assert run.came_to("rollback") == []
 
 
+def test_what_a_run_that_died_has_started_is_gone_back_from_if_it_answers_wrongly(stage: Stage) -> None:
+    run = stage.deploy({"h01": {"already": True, "begun": True, "fails_in": "verify"}}, sglang_serial=SERIAL)
+    assert run.rc == 2
+    assert run.states == {"h01": "went back", **dict.fromkeys(HOSTS[1:], "untouched")}
+    assert run.came_to("rollback") == ["h01"]
+
+
+def test_hosts_are_named_in_every_way_that_ansible_takes(stage: Stage) -> None:
+    stage.extra["sglang_hosts"] = "h01,h03"
+    run = stage.deploy()
+    assert run.rc == 0 and run.hosts("new") == ["h01", "h03"] == list(run.states), run.output
+
+
 def test_check_mode_claims_nothing_that_was_not_done(stage: Stage) -> None:
     run = stage.deploy({"h02": {"already": True}}, check=True)
     assert run.rc == 0

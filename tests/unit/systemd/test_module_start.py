@@ -118,9 +118,9 @@ def test_what_runs_as_wanted_and_has_stopped_answering_is_restarted(
     host: SimpleNamespace, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unit, "why_restart", lambda *_: "")
-    monkeypatch.setattr(hung, "why_hung", lambda _unit, url, loading: f"{url} {loading}")
+    monkeypatch.setattr(hung, "why_hung", lambda _unit, url: f"no answer: {url}")
     host.units["sglang-qwen"] = RUNS
     assert call(state="a")["changed"] is False
-    answer = call(state="a", health="http://h/health", loading_seconds=300)
-    assert (answer["changed"], answer["reason"]) == (True, "http://h/health 300")
+    answer = call(state="a", health="http://h/health")
+    assert (answer["changed"], answer["reason"]) == (True, "no answer: http://h/health")
     assert host.orders[-1] == ["restart", "--no-block", "sglang-qwen.service"]

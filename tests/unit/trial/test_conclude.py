@@ -14,6 +14,7 @@ import pytest
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import judge, paths, record
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.record import Benchmark
+from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import recap
 from ansible_collections.llmfleet.sglang.plugins.module_utils._trial import conclude, gate
 from ansible_collections.llmfleet.sglang.plugins.module_utils._trial.conclude import Outcome
 from ansible_collections.llmfleet.sglang.plugins.modules import benchmark_info, trial_record
@@ -122,6 +123,24 @@ def test_a_win_is_kept_recorded_and_opens_the_gate_for_its_like() -> None:
     assert told["result"] == "better" and told["kept"] is True and told["restored"] is None
     assert "The host serves the change now (release 0.5.23-candidate)" in conclude.summary(told)
     assert gate.won([told], "0.5.23", 8, TOPOLOGY)
+
+
+def test_what_was_better_and_did_not_stay_is_no_win_and_its_cause_is_told() -> None:
+    cause = "The record cannot be written: No space left on device.\nSee what fills /var."
+    told = line(candidate(*(1.3 * one for one in FAST)), replace(WENT_BACK, cause=cause))
+    assert told["verdict"]["result"] == "better" and told["result"] == "failed start"
+    assert told["reason"].startswith("It was better (") and told["reason"].endswith(f"and did not stay: {cause}")
+    assert facts(told)["patch set sm120_fusion"]["faster"].startswith("better: ")
+    text = conclude.summary(told)
+    assert cause in text and "The host serves the baseline again" in text
+    assert not gate.won([told], "0.5.23", 8, TOPOLOGY)
+    variables = {
+        "sglang_verdict": {"serves": False, "restored": True, "message": cause},
+        "sglang_trial_result": {"trial": told},
+    }
+    assert recap.fate("h", variables, alive=True).failed
+    same = {**variables, "sglang_trial_result": {"trial": {"result": "same"}}}
+    assert not recap.fate("h", same, alive=True).failed
 
 
 def test_a_baseline_that_did_not_come_back_is_said_so() -> None:
