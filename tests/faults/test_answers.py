@@ -23,7 +23,17 @@ from fleet.config import HOST, REPOSITORY
 from fleet.hub import CdnHandler, HubHandler
 from fleet.services import settings
 from fleet.web import Server, Settings
-from tests.faults.breaking import SERVES_AGAIN, another, converges, deploy, refused, restored
+from tests.faults.breaking import (
+    SERVES_AGAIN,
+    another,
+    converges,
+    deploy,
+    deployment,
+    phase,
+    refused,
+    restored,
+    starting,
+)
 from tests.fleet.hosts import Serving
 
 
@@ -73,5 +83,18 @@ def test_wrong_answers(node: Host, deployed: Serving, shuffled: Repository) -> N
     restored(node, deployed)
     # The same weights are refused again; those that are pinned are served.
     assert "gave a wrong answer" in refused(deploy(wrong))
+    restored(node, deployed)
+    converges(node, {name: value for name, value in wrong.items() if name == "sglang_environment"})
+
+
+def test_wrong_answers_of_what_a_killed_run_has_started(node: Host, deployed: Serving, shuffled: Repository) -> None:
+    wrong = another(sglang_hub_endpoint=shuffled.endpoint, sglang_checkpoint_revision=shuffled.revision)
+    with deployment(wrong) as run:
+        starting(node, deployed.pid)
+        run.kill()
+    assert phase(node) == "cutover"
+    # What is wanted runs already, and nobody has proven it.
+    message = refused(deploy(wrong))
+    assert "gave a wrong answer" in message and SERVES_AGAIN in message
     restored(node, deployed)
     converges(node, {name: value for name, value in wrong.items() if name == "sglang_environment"})

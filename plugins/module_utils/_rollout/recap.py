@@ -4,11 +4,11 @@
 """What became of each host in a rollout, and whether it goes on. Private to the collection.
 
 Read from facts of each host: sglang_prepared (done, message), set when its preparation ended; sglang_verdict
-(serves, changed, checked, model, address; or restored, stopped, message; or drained, or kept; or, where going back, a
-stop or a start was asked for, asked, done, changed, checked, message), which is "does not serve" from the moment when
-its cut-over begins; sglang_noted, with whether it is marked as drained by us at the end; sglang_drain_state (draining,
-drained, undrained), how far this run came with the load balancer; sglang_trial_result, what a trial recorded. A host
-that is lost says nothing more, so what was set last is what is believed.
+(serves, changed, checked, model, address, stayed; or restored, stopped, message; or drained, or kept; or, where going
+back, a stop or a start was asked for, asked, done, changed, checked, message), which is "does not serve" from the
+moment when its cut-over begins; sglang_noted, with whether it is marked as drained by us at the end;
+sglang_drain_state (draining, drained, undrained), how far this run came with the load balancer; sglang_trial_result,
+what a trial recorded. A host that is lost says nothing more, so what was set last is what is believed.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ def fate(host: str, variables: Vars, alive: bool) -> Fate:
     if found.state != "drained" and _is_out(variables):
         found = replace(found, failed=found.failed or _gets_none(found, variables))
         more.append(_left_out(variables))
+    if found.state in _SERVES and not alive and not (variables.get("sglang_verdict") or {}).get("checked"):
+        more.append("It could not be reached at the end, and is locked still: the next run takes that over.")
     # A message may go on over many lines, of which the recap shows the first.
     first, *rest = found.message.split("\n")
     return replace(found, message="\n".join([" ".join(filter(None, [first, *more])), *rest]))
@@ -166,6 +168,9 @@ def _serving(host: str, verdict: Vars) -> Fate:
     what = f"{verdict.get('model', 'The model')} at {verdict.get('address', 'its address')}"
     if verdict.get("kept"):
         return Fate(host, "new", f"Serves {what}, and could not go back with its batch: {verdict['kept']}", True)
+    if verdict.get("stayed"):
+        said = f"Serves {what}. Old releases could not be removed: {verdict['stayed']}"
+        return Fate(host, "new" if changed else "unchanged", said, True)
     if changed:
         return Fate(host, *(("to change", f"Would serve {what}.") if checked else ("new", f"Serves {what}.")), False)
     seen = "Runs what is wanted; it was not asked" if checked else "Serves, and was not restarted"

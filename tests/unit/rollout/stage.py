@@ -79,7 +79,10 @@ HOOKS = {
 
 ROLES: dict[str, dict[str, list[dict[str, Any]]]] = {
     "sglang_preflight": {"main": _step("preflight")},
-    "sglang_build": {"main": [*_step("build"), _fact("sglang_build_release", {"id": "r", "path": "/r"})], "prune": []},
+    "sglang_build": {
+        "main": [*_step("build"), _fact("sglang_build_release", {"id": "r", "path": "/r"})],
+        "prune": _step("prune"),
+    },
     "sglang_checkpoint": {
         "main": [*_step("checkpoint"), _fact("sglang_checkpoint_result", {"manifest_digest": "d"})],
     },

@@ -141,6 +141,20 @@ def test_hosts_are_named_in_every_way_that_ansible_takes(stage: Stage) -> None:
     assert run.rc == 0 and run.hosts("new") == ["h01", "h03"] == list(run.states), run.output
 
 
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("fails_in", "Old releases could not be removed: The prune failed."),
+        ("lost_in", "It could not be reached at the end, and is locked still: the next run takes that over."),
+    ],
+)
+def test_old_releases_that_stay_are_said_of_a_host_that_serves(stage: Stage, how: str, said: str) -> None:
+    run = stage.deploy({"h02": {how: "prune"}}, sglang_serial=["100%"])
+    assert run.rc != 0 and run.hosts("new") == HOSTS, run.output
+    assert said in run.output
+    assert stage.locked() == ([] if how == "fails_in" else ["h02"])
+
+
 def test_check_mode_claims_nothing_that_was_not_done(stage: Stage) -> None:
     run = stage.deploy({"h02": {"already": True}}, check=True)
     assert run.rc == 0
