@@ -66,6 +66,11 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         elif result.task.action == TELL and _ours(result.task):
             self._run.told = True
 
+    def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
+        """See the locks that somebody else holds now."""
+        if result.task.action == LOCK and "held" in result.result:
+            self._run.locks(result.host.name, result.result)
+
     def v2_runner_on_unreachable(self, result: Any) -> None:
         """See which host is lost."""
         if not result.task.ignore_unreachable:

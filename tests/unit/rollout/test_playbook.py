@@ -206,6 +206,13 @@ def test_a_lock_that_is_taken_over_in_the_middle_ends_it_before_that_host_is_tou
     assert stage.locked() == ["h02"]
 
 
+def test_the_lock_of_somebody_else_is_not_called_ours_at_an_early_end(stage: Stage) -> None:
+    found = {"h01": {"stolen": OTHER}, "h02": {"lost_in": "start"}}
+    run = stage.deploy(found, sglang_serial=[1], sglang_failures_allowed=1)
+    assert run.rc != 0 and run.hosts("lost") == ["h02"], run.output
+    assert "Locked by this run still: h02, h03, h04, h05, h06." in run.output
+
+
 def test_a_variable_that_is_nearly_one_of_ours_is_refused_before_any_host_is_touched(stage: Stage) -> None:
     run = stage.deploy({host: {"sglang_argumentz": {}, "sglang_batch_peers": "stay"} for host in HOSTS})
     assert run.rc == 2
