@@ -20,8 +20,8 @@ def same_tree(one: object, two: object) -> bool:
     todo = [(one, two)]
     while todo:
         left, right = todo.pop()
-        kind = type(left)
-        if kind is not type(right):
+        kind = left.__class__
+        if kind is not right.__class__:
             return False
         if isinstance(left, ast.AST):
             for field in left._fields:

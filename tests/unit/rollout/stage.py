@@ -330,7 +330,7 @@ class Stage:
 
         text: EVENT, a step and a host, which stays in that step until the signal comes.
         """
-        _, step, host = text.split()
+        step, host = text.removeprefix("EVENT ").split()
         with subprocess.Popen(
             self.command({host: {"waits_in": step}}, **variables),
             cwd=self.folder,
