@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ansible_collections.llmfleet.sglang.tests.unit.rollout.stage import HOSTS, Stage
@@ -207,7 +208,7 @@ def test_a_lock_that_is_taken_over_in_the_middle_ends_it_before_that_host_is_tou
 
 
 def test_the_lock_of_somebody_else_is_not_called_ours_at_an_early_end(stage: Stage) -> None:
-    found = {"h01": {"stolen": OTHER}, "h02": {"lost_in": "start"}}
+    found: dict[str, dict[str, Any]] = {"h01": {"stolen": OTHER}, "h02": {"lost_in": "start"}}
     run = stage.deploy(found, sglang_serial=[1], sglang_failures_allowed=1)
     assert run.rc != 0 and run.hosts("lost") == ["h02"], run.output
     assert "Locked by this run still: h02, h03, h04, h05, h06." in run.output
