@@ -18,7 +18,6 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = {path.stem for path in (ROOT / "plugins" / "modules").glob("*.py")}
-NO_RUN_COMMAND = " pylint:ansible-bad-function # "
 IGNORED = sorted((ROOT / "tests" / "sanity").glob("ignore-*.txt"))
 FRAGMENTS = ("llmfleet.sglang.attributes", "llmfleet.sglang.attributes.actiongroup_sglang")
 
@@ -100,17 +99,13 @@ def test_every_collection_that_is_used_is_declared() -> None:
 
 def test_what_is_ignored_of_sanity_is_the_same_for_each_ansible_and_has_a_reason() -> None:
     assert len(IGNORED) >= 3
-    lines = {path.stem: path.read_text("utf-8").splitlines() for path in IGNORED}
-    # Ansible 2.21 wants a module's run_command in place of subprocess, in logic too, which has no module here.
-    own = {name: [line for line in each if NO_RUN_COMMAND in line] for name, each in lines.items()}
-    assert {name for name, found in own.items() if found} == {"ignore-2.21"}
-    rest = [[line for line in each if line not in own[name]] for name, each in lines.items()]
-    assert all(each == rest[0] for each in rest)
-    for line in lines["ignore-2.21"]:
+    (first, *others) = [path.read_text("utf-8") for path in IGNORED]
+    assert all(text == first for text in others)
+    for line in first.splitlines():
         assert re.search(r" # \S.{10,}", line), f"why is it ignored: {line}"
-        assert (ROOT / line.split()[0]).is_file()
-    shipped = ("plugins/", "roles/", "playbooks/")
-    assert not [line for line in rest[0] if line.startswith(shipped)], "what is shipped is mended, not ignored"
+        name = line.split()[0]
+        assert (ROOT / name).is_file()
+        assert not name.startswith(("plugins/", "roles/", "playbooks/")), "what is shipped is mended, not ignored"
 
 
 def test_each_folder_is_shipped_on_purpose() -> None:

@@ -8,6 +8,7 @@ change at any time.
 
 from __future__ import annotations
 
+# pylint: disable=ansible-bad-function # logic without Ansible: no module here whose run_command it could call
 import ctypes
 import dataclasses
 import os

@@ -8,6 +8,7 @@ Where packages come from may hold a password, so it is handed over in the enviro
 
 from __future__ import annotations
 
+# pylint: disable=ansible-bad-function # logic without Ansible: no module here whose run_command it could call
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
