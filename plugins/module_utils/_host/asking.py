@@ -21,6 +21,8 @@ FINAL = {
     422: "refuses the request",
 }
 KEY = (401, 403)
+# An endpoint that is not there, or is kept from us: the server answers.
+NO_SUCH_ENDPOINT = (401, 403, 404, 405)
 
 
 class NotYet(Exception):

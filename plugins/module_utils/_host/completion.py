@@ -23,7 +23,7 @@ from typing import Any, Callable, TypeVar
 
 from .._cutover import times
 from .._diagnosis.causes import Cause, Diagnosis, diagnose, fatal
-from .asking import NotYet, Refused, Server, Wrong
+from .asking import NO_SUCH_ENDPOINT, NotYet, Refused, Server, Wrong
 from .judge import Answer, Question, ToolCall, assemble, judge, judge_call
 from .watch import Dead, Machine, Watch, Watched
 
@@ -40,7 +40,6 @@ HOW = {
 DEFAULT_PROMPT: dict[str, Any] = {"messages": [{"role": "user", "content": "What is the capital of France?"}]}
 # In this order: /ready (SGLang 0.5.20 and later) tells in milliseconds, /health generates a token.
 READINESS = ("/ready", "/health")
-NO_SUCH_ENDPOINT = (401, 403, 404, 405)
 
 Result = TypeVar("Result")
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 import time
 from typing import Callable
 
-from .._host.asking import NotYet, Server
+from .._host.asking import NO_SUCH_ENDPOINT, NotYet, Server
 from .unit import Unit
 
 # SGLang's /health answers 200 when any token came within 20 s (HEALTH_CHECK_TIMEOUT in http_server.py, 0.5.23).
 PATIENCE = 60.0
 _LIMIT = 30.0
 _PAUSE = 1.0
-# A server that has no such endpoint, or keeps it to itself, answers.
-_ANSWERS = (200, 401, 403, 404, 405)
 
 
 def why_hung(
@@ -30,14 +28,14 @@ def why_hung(
     A unit of ours is active from when /health answered for the first time. url: of its /health, on this host. Takes
     PATIENCE seconds where there is no answer, since a busy server may miss one.
     """
-    base, slash, path = url.rpartition("/")
-    server, began, said = Server(base), clock(), ""
     if unit.active != "active":
         return ""
+    base, slash, path = url.rpartition("/")
+    server, began, said = Server(base), clock(), ""
     while clock() - began < PATIENCE:
         try:
-            status = server.status(slash + path, min(_LIMIT, PATIENCE))
-            if status in _ANSWERS:
+            status = server.status(slash + path, _LIMIT)
+            if status == 200 or status in NO_SUCH_ENDPOINT:
                 return ""
             said = f"{url} answers (HTTP {status})"
         except NotYet as error:
