@@ -5,8 +5,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import pytest
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.record import Sample
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.sampling import loads, look
 from ansible_collections.llmfleet.sglang.plugins.module_utils._gpu.cards import Load
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.command import Outcome
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.wanted import Launch
 from ansible_collections.llmfleet.sglang.plugins.module_utils._verdict.starved import (
     check_starved,
@@ -14,6 +20,7 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._verdict.starved i
     starved_cards,
 )
 
+RECORDED = Path(__file__).parents[1] / "gpu" / "recordings" / "h200-x2"
 FUSED = Launch({"enable-flashinfer-allreduce-fusion": True})
 
 
@@ -80,3 +87,23 @@ def test_what_something_speaks_for_comes_first(
 ) -> None:
     causes = likely_causes(launch, findings, concurrency)
     assert causes[0].startswith(first) and len(set(causes)) == 7
+
+
+@pytest.mark.parametrize(
+    ("recording", "starved"),
+    [
+        ("load_waits.csv", ["100 %, 122 of 700 W"]),  # one card's all-reduce waits for the other, which comes late
+        ("load_ping.csv", []),  # small all-reduces, one after the other: power is low, and so is utilisation
+        ("load_works.csv", []),  # a matrix product on both
+    ],
+)
+def test_real_cards_that_wait_are_told_from_those_that_work(recording: str, starved: list[str]) -> None:
+    rows = (RECORDED / recording).read_text(encoding="utf-8").splitlines(keepends=True)
+    asked = iter("".join(rows[at : at + 2]) for at in range(0, len(rows), 2))
+
+    def nvidia_smi(argv: Sequence[str], _timeout: float) -> Outcome:
+        return Outcome(tuple(argv), 0, next(asked))
+
+    samples = [Sample(second, look(nvidia_smi)) for second in range(0, len(rows), 2)]
+    found = starved_cards(loads(samples))
+    assert [f"{one.utilisation:.0f} %, {one.draw:.0f} of {one.limit:.0f} W" for one in found] == starved
