@@ -14,7 +14,7 @@ from .config import Node
 from .shell import FleetError
 
 NAMES = ("wrong_bytes",)
-GPU_SETTINGS = ("hold_seconds", "hang_seconds", "hidden")
+GPU_SETTINGS = ("hold_seconds", "hang_seconds", "hidden", "waits_watts")
 
 
 def switch(name: str, paths: list[str]) -> str:

@@ -39,15 +39,23 @@ def trial_deployment(
 
 
 def trial_hindrances(
-    info: Mapping[str, Any], base: Mapping[str, Any], changed: Mapping[str, Any], recorded: bool = False
+    info: Mapping[str, Any],
+    base: Mapping[str, Any],
+    changed: Mapping[str, Any],
+    release: Mapping[str, Any],
+    recorded: bool = False,
 ) -> list[str]:
     """Return what keeps a host from a trial: what it serves, or a baseline that was asked for and is not there."""
     serving = info["serving"]
     if "problem" in serving:
         return [f"A trial changes what serves: {serving['problem']}."]
     found = change.differences(serving, base)
+    found = found or change.release_differences(serving, release)
     if found:
         return ["The host does not serve the deployment that the trial changes: deploy it first.", *found]
+    there = change.in_force(serving, base, changed)
+    if there:
+        return there
     if not base["benchmark"]["shapes"]:
         return [f"The profile {base['profile']} has no 'benchmark': say in sglang_benchmark_shapes what to measure."]
     sizes = [str(one["launch"]["arguments"].get("tp-size") or 1) for one in (base, changed)]

@@ -19,6 +19,7 @@ description:
   - Power, clocks and utilisation of the cards are sampled meanwhile.
   - Adds one line with figures and provenance to C(benchmarks.jsonl) in the host record of the instance. A benchmark
     that fails adds none. The failure says what the service died of, if it did, else what C(bench_serving) said last.
+  - Ends within seconds once nobody waits for its answer any more, as after Ctrl-C or a connection that was lost.
   - Requests of others slow it down and are slowed down, so take the host out of the load balancer first.
 options:
   service:
@@ -126,6 +127,10 @@ options:
       - Everything else is the C(id) of a benchmark.
     type: str
     default: ""
+  recorded:
+    description: Whether a trial took O(against) from the record instead of measuring it, for whoever reads the verdict.
+    type: bool
+    default: false
   change:
     description:
       - What is on trial, with C(patch_sets), C(arguments) and C(environment). Where the engine leaves out a path that
@@ -192,11 +197,14 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import judge, paths, record, running, shapes
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.asker import Asker
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.bench import BenchFailed
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.measure import Machine, Request, benchmark
 from ansible_collections.llmfleet.sglang.plugins.module_utils._diagnosis import causes
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.systemd import SystemdError
 from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import Progress
+
+STANDARD_OUTPUT = 1
 
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 
@@ -224,6 +232,7 @@ def request_of(params: dict[str, Any]) -> Request:
         paths=paths.read(params["paths"]),
         causes=causes.read(params["causes"]),
         quality=params["quality"],
+        tried=params["change"].get("environment") or {},
     )
 
 
@@ -263,8 +272,9 @@ def main() -> None:
             "paths": {"type": "list", "elements": "dict", "default": []},
             "causes": {"type": "list", "elements": "dict", "default": []},
             "quality": {"type": "float"},
-            "reason": {"type": "str", "default": "asked", "choices": ["asked", "rollout", "baseline", "trial"]},
+            "reason": {"type": "str", "default": "asked", "choices": list(record.REASONS)},
             "against": {"type": "str", "default": ""},
+            "recorded": {"type": "bool", "default": False},
             "change": {"type": "dict", "default": {}},
             "progress_file": {"type": "path"},
         },
@@ -281,7 +291,7 @@ def main() -> None:
         request = request_of(params)
         kept, problems = record.read(place)
         state = str(running.host_record(folder / "record.json").get("state", ""))
-        found = benchmark(request, Machine(progress=progress))
+        found = benchmark(request, Machine(progress=progress, awaited=Asker(STANDARD_OUTPUT)))
         before = None
         if params["against"]:
             before = baseline_in(kept, found, params, state)
@@ -290,7 +300,9 @@ def main() -> None:
                 [one.id for one in request.paths if paths.concern(one, params["change"])],
                 found.paths,
             )
-            found = replace(found, baseline=before.id if before else "", verdict=judge.as_dict(judged))
+            recorded = {"recorded": True} if params["recorded"] else {}
+            told = {**judge.as_dict(judged), **recorded}
+            found = replace(found, baseline=before.id if before else "", verdict=told)
         record.append(place, found)
         ended = True
     except (BenchFailed, running.NotServing, SystemdError, ValueError, OSError) as error:

@@ -29,6 +29,12 @@ options:
     description: Service of the instance. With it, the module says what serves now.
     type: str
     default: ""
+  environment:
+    description:
+      - Variables that the process is compared with, with O(service).
+      - Those that it has are returned with its own values, whoever set them; what may be a secret is hidden.
+    type: dict
+    default: {}
   root:
     description: Folder above C(releases). Needed with O(service).
     type: path
@@ -81,7 +87,9 @@ topology:
 serving:
   description:
     - What the running instance is, with C(state), C(release), C(commit), C(version), C(patch_sets), C(arguments),
-      C(environment) and C(tensor_parallel), read from its process and its release.
+      C(environment) and C(tensor_parallel), read from its process and its release; C(made_from), with what its release
+      was built from; and for O(environment), C(asked) with those that it has, and C(compared) with V(as asked),
+      V(another value) or V(absent) for each.
     - With C(problem) alone where nothing of ours serves.
   type: dict
   returned: with O(service)
@@ -96,6 +104,7 @@ problems:
   returned: success
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -109,10 +118,10 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._trial import reco
 MOST = 50
 
 
-def serving(service: str, root: Path) -> dict[str, Any]:
+def serving(service: str, root: Path, environment: Mapping[str, Any]) -> dict[str, Any]:
     """What serves, or why nothing of ours does."""
     try:
-        return running.described(running.read(run, service, root))
+        return running.described(running.read(run, service, root), environment)
     except (running.NotServing, SystemdError, ValueError, OSError) as error:
         return {"problem": str(error)}
 
@@ -124,6 +133,7 @@ def main() -> None:
             "instance": {"type": "str", "required": True},
             "state_folder": {"type": "path", "default": "/var/lib/llmfleet"},
             "service": {"type": "str", "default": ""},
+            "environment": {"type": "dict", "default": {}},
             "root": {"type": "path", "default": "/opt/sglang"},
             "topology": {"type": "bool", "default": False},
             "visible_gpus": {"type": "list", "elements": "int", "default": []},
@@ -139,9 +149,9 @@ def main() -> None:
     topology = ""
     if module.params["topology"]:
         topology = measure.topology_of(look(run, measure.NVIDIA_SMI_SECONDS), tuple(module.params["visible_gpus"]))
-    found: dict[str, Any] = (
-        {"serving": serving(module.params["service"], Path(module.params["root"]))} if module.params["service"] else {}
-    )
+    found: dict[str, Any] = {}
+    if module.params["service"]:
+        found["serving"] = serving(module.params["service"], Path(module.params["root"]), module.params["environment"])
     module.exit_json(
         changed=False,
         **found,

@@ -298,7 +298,7 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.argume
 )
 from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.ensure import ensure
 from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.errors import CheckpointError
-from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.priority import give_way
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.priority import reading_gives_way
 
 
 def main() -> None:
@@ -311,7 +311,7 @@ def main() -> None:
     # urllib reads proxies here, and hf inherits them.
     os.environ.update({name: str(value) for name, value in module.params["environment"].items()})
     try:
-        give_way(module.params["io_class"])
+        reading_gives_way(module.params["io_class"])
         request = build_request(module.params, module.check_mode)
         outcome = ensure(request, check=module.check_mode)
     except CheckpointError as error:

@@ -96,12 +96,12 @@ import time
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.priority import build_gives_way
 from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import telling
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release import alone, room
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.identity import read_record
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.modes import let_all_read
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.packages import PackageError, PackageSource
-from ansible_collections.llmfleet.sglang.plugins.module_utils._release.priority import give_way
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.venv import Venv
 
 
@@ -139,7 +139,7 @@ def main() -> None:
             link_mode=params["link_mode"],
             environment={**params["build_environment"], **params["environment"]},
         )
-        give_way()
+        build_gives_way()
         let_all_read()
         try:
             with (

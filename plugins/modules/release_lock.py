@@ -116,11 +116,11 @@ packages:
   type: int
 """
 
-import os
-import tempfile
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.files import put
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.priority import build_gives_way
 from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import telling
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release import (
     identity,
@@ -130,16 +130,11 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._release import (
 )
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.modes import let_all_read
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.needs import Needs, lock_problems, needs_of
-from ansible_collections.llmfleet.sglang.plugins.module_utils._release.priority import give_way
 
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.chmod(temporary, 0o644)
-    os.replace(temporary, path)
+    put(path, text.encode(), durable=False)
 
 
 def main() -> None:
@@ -188,7 +183,7 @@ def main() -> None:
         if made and module.check_mode:
             module.exit_json(changed=True, lock="", path=str(path), packages=0, msg="would resolve the requirements")
         if made:
-            give_way()
+            build_gives_way()
             let_all_read()
             with telling(told, folder / "durations.json") as progress:
                 progress.phase("resolving the requirements")

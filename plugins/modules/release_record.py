@@ -87,10 +87,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.priority import build_gives_way
 from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import telling
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release import alone, identity, listing, record, room
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.modes import let_all_read
-from ansible_collections.llmfleet.sglang.plugins.module_utils._release.priority import give_way
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.redact import redact_urls
 
 
@@ -118,7 +118,7 @@ def main() -> None:
     folder = Path(module.params["path"])
     if module.check_mode:
         module.exit_json(changed=True)
-    give_way()
+    build_gives_way()
     let_all_read()
     patched = {folder / "src" / "python" / one["path"]: str(one["after"]) for one in module.params["files"]}
     environment = {name: str(value) for name, value in module.params["environment"].items()}

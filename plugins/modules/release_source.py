@@ -82,9 +82,9 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.priority import build_gives_way
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release import alone, identity, room, source
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.modes import let_all_read
-from ansible_collections.llmfleet.sglang.plugins.module_utils._release.priority import give_way
 
 
 class NoRoom(RuntimeError):
@@ -124,7 +124,7 @@ def main() -> None:
     tree = folder / "src"
     missing = identity.read_record(folder) is None
     if missing and not module.check_mode:
-        give_way()
+        build_gives_way()
         let_all_read()
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)

@@ -117,6 +117,10 @@ describe:
   description: What C(git describe --tags --match v*) says of the commit.
   returned: success
   type: str
+interpreter:
+  description: Implementation, version and machine of the interpreter; empty as long as the commit is missing.
+  returned: success
+  type: str
 lock:
   description: The text of the lock that the host has for these inputs; empty without one.
   returned: success

@@ -206,6 +206,7 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import times
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.ready_since import ready_since
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.stop import (
     CannotStop,
     Machine,
@@ -284,9 +285,10 @@ def main() -> None:
     )
     kept, times_file, began = module.params["durations_file"], module.params["times_file"], time.time()
     progress = Progress(module.params["progress_file"], Path(kept) if kept else None)
-    report = Report()
+    report, since = Report(), None
     try:
         request = request_of(module)
+        since = ready_since(Machine().run, Path(times_file) if times_file else None, request.name, began)
         report = stop(request, Machine(progress=progress), module.check_mode)
     except (CannotStop, SystemdError, ValueError) as error:
         untouched = {"stopped": False, "held": [], "killed": [], "removed": [], "before": {}, "after": {}}
@@ -297,7 +299,8 @@ def main() -> None:
         # From when it was told to end on, it is not counted as serving.
         told = began + float(report.drain.get("seconds", 0))
         name, ended = request.name.removesuffix(".service"), round(time.time(), 2)
-        times.note(Path(times_file), times.STOP, told, service=name, ended=ended)
+        served = {} if since is None else {"since": round(since, 2)}
+        times.note(Path(times_file), times.STOP, told, service=name, ended=ended, **served)
     for warning in report.warnings:
         module.warn(warning)
     result = {

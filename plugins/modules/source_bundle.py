@@ -59,10 +59,10 @@ dest:
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.priority import build_gives_way
 from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import telling
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release import source
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.modes import let_all_read
-from ansible_collections.llmfleet.sglang.plugins.module_utils._release.priority import give_way
 
 
 def main() -> None:
@@ -83,7 +83,7 @@ def main() -> None:
             "host first, or name one that has it in sglang_source_host."
         )
     if not module.check_mode:
-        give_way()
+        build_gives_way()
         let_all_read()
         try:
             with telling(module.params["progress_file"], mirror.parent / "durations.json") as progress:

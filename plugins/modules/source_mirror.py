@@ -76,10 +76,10 @@ pyproject:
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.priority import build_gives_way
 from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import telling
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release import source
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.modes import let_all_read
-from ansible_collections.llmfleet.sglang.plugins.module_utils._release.priority import give_way
 
 
 def main() -> None:
@@ -104,7 +104,7 @@ def main() -> None:
         module.exit_json(changed=True, commit=commit, describe="", pyproject="", msg=f"would fetch {origin}")
     try:
         if missing:
-            give_way()
+            build_gives_way()
             let_all_read()
             with telling(module.params["progress_file"], mirror.parent / "durations.json") as progress:
                 source.update(mirror, repository, module.params["environment"], progress, bundle)

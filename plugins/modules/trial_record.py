@@ -62,6 +62,10 @@ options:
     description: Whether the host serves the baseline again.
     type: bool
     default: false
+  fails_on:
+    description: The verdicts after which the host was to go back. All but V(better), if left out.
+    type: list
+    elements: str
   gate:
     description: Whether the change opened the gate of the fusion.
     type: bool
@@ -131,6 +135,7 @@ def main() -> None:
             "measured": {"type": "bool", "default": False},
             "kept": {"type": "bool", "default": False},
             "restored": {"type": "bool", "default": False},
+            "fails_on": {"type": "list", "elements": "str"},
             "gate": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
@@ -144,8 +149,10 @@ def main() -> None:
         if missing:
             module.fail_json(msg=f"There is no benchmark {' nor '.join(missing)} in {folder / benchmarks.NAME}.")
         built = read_record(Path(params["root"]) / "releases" / params["release"]) or {}
+        back_on = conclude.fails_on(conclude.BACK) if params["fails_on"] is None else params["fails_on"]
         outcome = conclude.Outcome(
-            **{name: params[name] for name in ("cause", "measured", "kept", "restored", "release", "gate")}
+            **{name: params[name] for name in ("cause", "measured", "kept", "restored", "release", "gate")},
+            fails_on=back_on,
         )
         trial = conclude.conclude(
             datetime.now(timezone.utc).isoformat(timespec="seconds"),

@@ -9,15 +9,17 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 from testinfra.host import Host
 
-from tests.faults.breaking import RECORD, Deployment, deploy, refused, restored
-from tests.fleet.control import PROJECT, Run
+from tests.faults.breaking import NODE, RECORD, SERVES_AGAIN, Deployment, deploy, gpus, refused, restored
+from tests.fleet.control import INVENTORY, PROJECT, Run
 from tests.fleet.hosts import Serving, root, serving
 
 PROFILE = {"sglang_profile": "qwen3_5_397b_nvfp4"}
 TRIAL = PROJECT / "playbooks" / "trial.yml"
 BENCHMARK = PROJECT / "playbooks" / "benchmark.yml"
+ARGUMENTS = yaml.safe_load((INVENTORY / "group_vars/sglang/cpu.yml").read_text())["sglang_arguments"]
 # As few runs as a verdict takes, with time enough on a busy machine, and long prompts.
 SHAPE = {"input_tokens": 1024, "output_tokens": 2, "concurrency": 2, "requests": 24}
 SHORT = {"sglang_benchmark_runs": 4, "sglang_benchmark_timeout": 1500, "sglang_benchmark_shapes": [SHAPE]}
@@ -74,6 +76,49 @@ def test_a_change_that_changes_nothing_is_not_kept(node: Host, baseline: Serving
     assert run.rc == (0 if told["result"] == "same" else 2)
     assert told["restored"] is True and told["facts"][0]["active"] == "yes: the process has it"
     restored(node, baseline)
+
+
+def test_a_change_that_makes_it_faster_is_kept(node: Host, deployed: Serving) -> None:
+    del deployed
+    slow = {"sglang_arguments": {**ARGUMENTS, **SLOW["arguments"]}}
+    deploy(slow).must_pass()
+    before = serving(node)
+    run = trial({"arguments": {"chunked-prefill-size": None}}, **slow)
+    told = last(node, run)
+    assert run.rc == 0 and told["result"] == "better", json.dumps(told["verdict"], indent=1)
+    assert told["kept"] is True and not told["restored"]
+    [slower], [faster] = told["baseline_figures"].values(), told["candidate_figures"].values()
+    assert slower < faster and f"{slower:.5g} tokens a second before, {faster:.5g}" in run.output
+    kept = serving(node)
+    assert kept.unit != before.unit
+    # What the trial kept is what the inventory describes without the argument.
+    again = deploy().must_pass()
+    assert again.changed == {NODE: 0} and serving(node) == kept
+
+
+def test_a_canary_that_is_slower_goes_back_and_both_figures_are_told(node: Host, baseline: Serving) -> None:
+    Deployment({**PROFILE, **SHORT}, book=BENCHMARK).end(timeout=1500).must_pass()
+    slow = {"sglang_arguments": {**ARGUMENTS, **SLOW["arguments"]}, "sglang_benchmark": "canary"}
+    run = deploy({**SHORT, **slow}, timeout=1800)
+    assert run.rc == 2 and "worse" in refused(run), run.output
+    figures = [json.loads(line) for line in root(node, f"tail -n 2 {RECORD}/benchmarks.jsonl").splitlines()]
+    assert [one["reason"] for one in figures] == ["asked", "rollout"]
+    assert figures[1]["verdict"]["result"] == "worse", json.dumps(figures[1]["verdict"], indent=1)
+    assert SERVES_AGAIN in run.output and "went back" in run.output
+    restored(node, baseline)
+
+
+def test_cards_that_wait_are_found_while_they_are_measured(node: Host, baseline: Serving) -> None:
+    gpus(waits_watts=122)
+    try:
+        run = Deployment({**PROFILE, **SHORT}, book=BENCHMARK).end(timeout=1500).must_pass()
+    finally:
+        gpus()
+    starved = "8 cards were fully used at no more than 122 of 600 W (20%)"
+    measured = json.loads(root(node, f"tail -n 1 {RECORD}/benchmarks.jsonl"))
+    assert [one["id"] for one in measured["findings"]] == ["gpu_starved"], measured["findings"]
+    assert starved in measured["findings"][0]["message"] and starved in run.output
+    assert serving(node) == baseline
 
 
 def test_a_patch_that_the_engine_does_not_use_is_inert(node: Host, baseline: Serving) -> None:

@@ -14,6 +14,7 @@ import json
 import os
 import pwd
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.record import Run, Shape
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.command import SEARCH_PATH
 
 # By these names bench_serving takes the key; OPENAI_API_KEY alone is sent as "Bearer".
 KEY_VARIABLES = ("OPENAI_API_KEY", "API_KEY")
@@ -31,11 +33,16 @@ KEY_VARIABLES = ("OPENAI_API_KEY", "API_KEY")
 _SERVICES_OWN = ("LLMFLEET_STATE", "NOTIFY_SOCKET", "INVOCATION_ID", "JOURNAL_STREAM", "CREDENTIALS_DIRECTORY")
 LAST_LINES = 8
 LOOK_EVERY = 1.0
+DEATH_SECONDS = 20.0
 RESULT = "result.jsonl"
 
 
 class BenchFailed(RuntimeError):
     """bench_serving gave no figures; the message says why, with the end of what it printed."""
+
+
+class Abandoned(BenchFailed):
+    """Nobody waits for the figures any more."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +51,7 @@ class Target:
 
     python: the release's interpreter; model: the checkpoint's folder, where the tokenizer lies; environ: the running
     service's own environment; user: who measures, "" for whoever runs this; serves: whether the process is still there
-    that is measured.
+    that is measured; awaited: whether the one who asked for the figures still is.
     """
 
     python: str
@@ -55,6 +62,7 @@ class Target:
     user: str = ""
     api_key: str = ""
     serves: Callable[[], bool] = field(default=lambda: True)
+    awaited: Callable[[], bool] = field(default=lambda: True)
 
 
 def argv(target: Target, shape: Shape, seed: int, output: str) -> list[str]:
@@ -88,7 +96,7 @@ def measure(target: Target, shape: Shape, seed: int, timeout: float) -> Run:
         output = os.path.join(folder, RESULT)
         words = argv(target, shape, seed, output)
         who = _identity(target.user, folder)
-        said = _run(words, environment(target, folder), who, folder, timeout, target.serves)
+        said = _run(words, environment(target, folder), who, folder, timeout, target)
         try:
             text = Path(output).read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -102,15 +110,17 @@ def _run(
     who: Mapping[str, Any],
     folder: str,
     timeout: float,
-    serves: Callable[[], bool],
+    target: Target,
 ) -> str:
     """Run to the end, or kill all of it when that can come to nothing; return what it printed. Raises BenchFailed."""
     key = environ.get("OPENAI_API_KEY", "")
+    if not os.access(words[0], os.X_OK):
+        raise BenchFailed(f"{words[0]} cannot be run: it is not there, or is no program")
     # Into a file and not a pipe: a child that outlives the run would hold the pipe open.
     with open(os.path.join(folder, "printed"), "w+b") as printed:
         try:
             child = subprocess.Popen(
-                list(words),
+                [*_with_us(), *words],
                 stdin=subprocess.DEVNULL,
                 stdout=printed,
                 stderr=subprocess.STDOUT,
@@ -122,7 +132,7 @@ def _run(
         except OSError as error:
             raise BenchFailed(f"{words[0]} cannot be run: {error.strerror or error}") from error
         try:
-            cut = _watched(child, timeout, serves)
+            cut = _watched(child, timeout, target)
         finally:
             _kill(child)
         printed.seek(0)
@@ -134,8 +144,14 @@ def _run(
     return said
 
 
-def _watched(child: subprocess.Popen[bytes], timeout: float, serves: Callable[[], bool]) -> str:
-    """Wait for the end; return why it is not worth waiting for any longer, "" if it came."""
+def _with_us() -> list[str]:
+    """Return what makes the kernel end a command with the process that starts it, however that ends; of util-linux."""
+    program = shutil.which("setpriv", path=SEARCH_PATH)
+    return [program, "--pdeathsig", "KILL", "--"] if program else []
+
+
+def _watched(child: subprocess.Popen[bytes], timeout: float, target: Target) -> str:
+    """Wait for the end; return why it is not worth waiting for any longer, "" if it came. Raises Abandoned."""
     until = time.monotonic() + timeout
     while True:
         left = until - time.monotonic()
@@ -145,7 +161,11 @@ def _watched(child: subprocess.Popen[bytes], timeout: float, serves: Callable[[]
         except subprocess.TimeoutExpired:
             if left <= LOOK_EVERY:
                 return f"bench_serving did not end within {timeout:.0f} s"
-            if not serves():
+            if not target.awaited():
+                raise Abandoned(
+                    "bench_serving was stopped, for the run that asked for the benchmark has gone"
+                ) from None
+            if not target.serves():
                 return "bench_serving was stopped, for the process that it measured has ended"
 
 
@@ -153,7 +173,8 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
     """End the run and whatever it started."""
     with contextlib.suppress(OSError):  # nothing of it is left
         os.killpg(child.pid, signal.SIGKILL)
-    child.wait(20)
+    with contextlib.suppress(subprocess.TimeoutExpired):  # a process that no signal ends is left behind
+        child.wait(DEATH_SECONDS)
 
 
 def _identity(user: str, folder: str) -> dict[str, Any]:

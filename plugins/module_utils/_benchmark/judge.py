@@ -110,6 +110,33 @@ def last_before(earlier: Sequence[Benchmark], candidate: Benchmark) -> Benchmark
     return fit[-1] if fit else None
 
 
+def shown_against(earlier: Sequence[Benchmark], one: Benchmark) -> Benchmark | None:
+    """Return what a benchmark is shown beside, in the table and in every report; None where there is nothing.
+
+    One that was judged when it was measured: what it was judged against. One that was not: the last of its kind.
+    """
+    if one.verdict:
+        return next((each for each in earlier if one.baseline and each.id == one.baseline), None)
+    return last_before(earlier, one)
+
+
+def shown(one: Benchmark, before: Benchmark | None) -> dict[str, Any]:
+    """Return the verdict that a benchmark is shown with: its own, or what it says against `before`."""
+    return dict(one.verdict or as_dict(verdict(one, before)))
+
+
+def recorded(judged: Mapping[str, Any] | None) -> bool:
+    """Tell whether a trial took a recorded benchmark for its baseline, and measured none for itself."""
+    return bool((judged or {}).get("recorded"))
+
+
+def words(judged: Mapping[str, Any]) -> str:
+    """Return a verdict and its change in short; of what was not active a change of speed says nothing."""
+    change = judged.get("change")
+    told = change is not None and judged["result"] != INERT
+    return f"{judged['result']} {change:+.1%}" if told else str(judged["result"])
+
+
 def lost(benchmarks: Iterable[Benchmark]) -> list[str]:
     """Return the identifiers of those that were judged and went back."""
     return [one.id for one in benchmarks if one.verdict and one.verdict.get("result") in RESULTS_THAT_FAILED]

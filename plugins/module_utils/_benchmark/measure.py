@@ -9,16 +9,22 @@ import secrets
 import socket
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Callable
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import bench, ended, paths, record, running
-from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.bench import BenchFailed, Target
-from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.record import Benchmark, Measured, Run, Shape
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.bench import Abandoned, BenchFailed, Target
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.record import (
+    Benchmark,
+    Measured,
+    Run,
+    Sample,
+    Shape,
+)
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.running import Running
-from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.sampling import Sampler, loads
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.sampling import Sampler, Window, loads, within
 from ansible_collections.llmfleet.sglang.plugins.module_utils._diagnosis.causes import Cause
 from ansible_collections.llmfleet.sglang.plugins.module_utils._gpu.cards import Gpu
 from ansible_collections.llmfleet.sglang.plugins.module_utils._gpu.look import View, look
@@ -26,6 +32,9 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._gpu.topology impo
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host import systemd
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.asking import NotYet, Server, Wrong
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.command import Runner, run
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.fabric_checks import check_ways
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.findings import Finding
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.gpu_checks import check_cards
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.proc import PROC
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.wanted import Launch
 from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import Progress
@@ -42,7 +51,7 @@ class Request:
 
     runs: of each shape, of which the first `cold` count for nothing; timeout: seconds for everything; visible: the
     cards of the instance as nvidia-smi counts them, all if empty; causes: what the end of a service is explained by;
-    quality: share of right answers, None: not asked.
+    quality: share of right answers, None: not asked; tried: variables on trial, whose values the process should have.
     """
 
     service: str
@@ -63,6 +72,7 @@ class Request:
     paths: tuple[paths.Path, ...] = ()
     causes: tuple[Cause, ...] = ()
     quality: float | None = None
+    tried: Mapping[str, Any] = field(default_factory=dict)
 
 
 def ask_info(url: str, api_key: str) -> dict[str, Any] | None:
@@ -87,6 +97,7 @@ class Machine:
     info: Callable[[str, str], Mapping[str, Any] | None] = ask_info
     now: Callable[[], float] = time.monotonic
     patience: float = ended.PATIENCE
+    awaited: Callable[[], bool] = lambda: True
     progress: Progress = field(default_factory=lambda: Progress(None))
 
 
@@ -100,11 +111,16 @@ def benchmark(request: Request, machine: Machine) -> Benchmark:
     began, at = machine.now(), datetime.now(timezone.utc)
     measured = running.read(machine.run, request.service, request.root, machine.proc)
     view = machine.look(machine.run, NVIDIA_SMI_SECONDS)
+    warm: list[Window] = []
     try:
-        with Sampler(machine.run, [gpu.uuid for gpu in cards_of(view, request.visible)]) as sampler:
+        uuids = [gpu.uuid for gpu in cards_of(view, request.visible)]
+        with Sampler(machine.run, uuids, began, clock=machine.now) as sampler:
             shapes = tuple(
-                _shape(one, number, request, machine, began, measured) for number, one in enumerate(request.shapes)
+                _shape(one, number, request, machine, began, measured, warm)
+                for number, one in enumerate(request.shapes)
             )
+    except Abandoned:
+        raise
     except BenchFailed as error:
         raise BenchFailed(_explained(error, request, machine, measured)) from error
     died = _ended(request, machine, measured, patience=0.0)
@@ -119,7 +135,7 @@ def benchmark(request: Request, machine: Machine) -> Benchmark:
         shapes=shapes,
         quality=request.quality,
         samples=record.thinned(sampler.samples),
-        findings=tuple(one.as_dict() for one in _starved(sampler, measured, request)),
+        findings=tuple(one.as_dict() for one in _starved(within(sampler.samples, warm), view, measured, request)),
         topology=topology_of(view, request.visible),
         driver=", ".join(sorted({gpu.driver for gpu in view.reading.gpus if gpu.driver})),
         **_provenance(request, measured),
@@ -145,6 +161,7 @@ def _provenance(request: Request, measured: Running) -> dict[str, Any]:
         "arguments": arguments,
         "arguments_digest": record.digest(arguments, measured.environment),
         "environment": measured.environment,
+        "tried": measured.compared(request.tried),
         "packages": measured.packages,
         "python": str(release.get("python", "")),
         "cuda": str(release.get("cuda") or ""),
@@ -152,8 +169,16 @@ def _provenance(request: Request, measured: Running) -> dict[str, Any]:
     }
 
 
-def _shape(shape: Shape, number: int, request: Request, machine: Machine, began: float, measured: Running) -> Measured:
-    """Measure one shape, as often as asked."""
+def _shape(
+    shape: Shape,
+    number: int,
+    request: Request,
+    machine: Machine,
+    began: float,
+    measured: Running,
+    warm: list[Window],
+) -> Measured:
+    """Measure one shape, as often as asked. warm: takes the times in which the runs that count had their requests."""
     target = Target(
         python=measured.argv[0],
         host=request.host,
@@ -163,10 +188,13 @@ def _shape(shape: Shape, number: int, request: Request, machine: Machine, began:
         user=request.user,
         api_key=request.api_key,
         serves=Path(machine.proc, str(measured.unit.main_pid)).exists,
+        awaited=machine.awaited,
     )
     machine.progress.phase(f"benchmark of {shape.name}", total=request.runs, unit="runs")
     runs: list[Run] = []
     for one in range(request.runs):
+        if not machine.awaited():
+            raise Abandoned("nothing more was measured, for the run that asked for the benchmark has gone")
         left = request.timeout - (machine.now() - began)
         if left <= 0:
             raise BenchFailed(
@@ -175,6 +203,10 @@ def _shape(shape: Shape, number: int, request: Request, machine: Machine, began:
             )
         # The same seeds in each benchmark, another one in each run.
         runs.append(machine.measure(target, shape, 1 + number * request.runs + one, left))
+        if one >= request.cold:
+            # bench_serving starts, reads the tokenizer and warms up first: the requests are its end.
+            ended_at = machine.now() - began
+            warm.append((ended_at - runs[-1].seconds, ended_at))
         machine.progress.at(one + 1)
         machine.progress.detail(f"last run {runs[-1].output_tokens_per_second:.4g} tokens a second")
     return Measured(shape, request.cold, tuple(runs))
@@ -213,10 +245,13 @@ def topology_of(view: View, visible: Sequence[int] = ()) -> str:
     return ", ".join(words)
 
 
-def _starved(sampler: Sampler, measured: Running, request: Request) -> list[Any]:
+def _starved(samples: Sequence[Sample], view: View, measured: Running, request: Request) -> list[Finding]:
+    """What the cards did while requests ran. Its likely causes are ordered by what this host shows, as preflight."""
     launch = Launch(measured.arguments, dict(measured.environment))
+    seen = replace(view, reading=view.reading.only(request.visible))
+    host = {one.id for one in (*check_cards(seen), *check_ways(seen, launch))}
     most = max(one.concurrency for one in request.shapes)
-    return check_starved(loads(sampler.samples), launch, concurrency=most)
+    return check_starved(loads(samples), launch, host, concurrency=most)
 
 
 def _paths(request: Request, measured: Running, machine: Machine) -> dict[str, Any]:

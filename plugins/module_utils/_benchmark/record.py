@@ -24,6 +24,7 @@ A line is one benchmark of one running instance, with all its shapes; a benchmar
      "arguments_digest": "<SHA-256>",       over arguments and environment
      "resolved": {"tp-size": 8},            what /server_info says of these arguments, where it tells
      "environment": {"NCCL_P2P_LEVEL": "SYS"},       what the deployment sets; values that may be secrets are "***"
+     "tried": {"NCCL_P2P_LEVEL": "as asked"},        of each variable on trial: as asked | another value | absent
      "packages": {"torch": "2.14.1", "flashinfer_python": "0.7.2"}, "python": "3.11.2", "cuda": "13.0",
      "tensor_parallel": 8,
      "topology": "8 x NVIDIA RTX PRO 6000 …, SYS, NVLink none", "driver": "580.159.04",
@@ -37,7 +38,8 @@ A line is one benchmark of one running instance, with all its shapes; a benchmar
      "findings": [{"id": "gpu_starved", "severity": "warns", "message": "…", "evidence": "…", "advice": "…"}],
      "baseline": "20261129T…",              the benchmark that it was held against; "" for none
      "verdict": {"result": "better",        better | same | worse | no verdict | no baseline | inert; null: not judged
-                 "reason": "…", "arithmetic": ["…"], "change": 0.12, "low": 0.1, "high": 0.14, "threshold": 0.1}}
+                 "reason": "…", "arithmetic": ["…"], "change": 0.12, "low": 0.1, "high": 0.14, "threshold": 0.1,
+                 "recorded": true}}    a trial took a recorded benchmark for its baseline; left out where it did not
 
 Percent, W and MHz; null where nvidia-smi has no answer. There are at most MOST_SAMPLES samples.
 """
@@ -162,6 +164,7 @@ class Benchmark:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     arguments_digest: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
+    tried: Mapping[str, str] = field(default_factory=dict)
     packages: Mapping[str, str] = field(default_factory=dict)
     python: str = ""
     cuda: str = ""

@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.manifest import MANIFEST
@@ -20,18 +21,20 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment import
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host import systemd
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.command import Runner
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.proc import PROC
-from ansible_collections.llmfleet.sglang.plugins.module_utils._release.identity import read_record
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release.identity import made_from, read_record
+from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd.environment import of_service
 from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd.unit import STATE_VARIABLE
 
 HIDDEN = "***"
 _SECRET = re.compile(r"(?i)(?:^|[_-])(?:api[_-]?key|key|token|secret|passw(?:or)?d|credentials?|auth)(?:$|[_-])")
 _LOGIN = re.compile(r"://[^\s/@]*@")
-# What the unit sets for every instance, whatever the deployment: folders, and what finds the interpreter.
-_BASE = re.compile(
-    r"HOME|PATH|LANG|LC_\w+|USER|LOGNAME|SHELL|PWD|CUDA_HOME|HF_HOME|HF_HUB_OFFLINE|XDG_CACHE_HOME|PYTHON\w+|\w+_CACHE_DIR|"
-    r"CUDA_CACHE_PATH|FLASHINFER_WORKSPACE_BASE|SGLANG_LOGGING_CONFIG_PATH|CREDENTIALS_DIRECTORY|STATE_DIRECTORY|"
+# What systemd and the host's locale give to every service; what the unit sets by itself, `of_service` says.
+_SYSTEMD = re.compile(
+    r"LANG|LANGUAGE|LC_\w+|USER|LOGNAME|SHELL|PWD|SGLANG_LOGGING_CONFIG_PATH|CREDENTIALS_DIRECTORY|STATE_DIRECTORY|"
     r"CACHE_DIRECTORY|INVOCATION_ID|JOURNAL_STREAM|SYSTEMD_EXEC_PID|NOTIFY_SOCKET|MEMORY_PRESSURE_\w+|LLMFLEET_STATE"
 )
+# How a variable of the process is, held against a value that is wanted.
+AS_ASKED, OTHER, ABSENT = "as asked", "another value", "absent"
 # Packages whose version decides about speed.
 _PACKAGES = (
     "torch",
@@ -80,7 +83,18 @@ class Running:
     @property
     def environment(self) -> dict[str, str]:
         """What its deployment added to its environment, without secrets."""
-        return hidden({name: value for name, value in self.environ.items() if not _BASE.fullmatch(name)})
+        release = {"id": self.folder.name, "path": str(self.folder)}
+        bare = {"service": self.unit.name.removesuffix(".service"), "launch": {"environment": {}}}
+        own = of_service(bare, release)
+        added = {name: value for name, value in self.environ.items() if own.get(name) != value}
+        return hidden({name: value for name, value in added.items() if not _SYSTEMD.fullmatch(name)})
+
+    def compared(self, wanted: Mapping[str, Any]) -> dict[str, str]:
+        """Say of each variable whether the process has it with the value that is wanted, whoever set it; shows none.
+
+        A variable that is not wanted (None) is as asked where it is absent.
+        """
+        return {str(name): _compared(self.environ.get(str(name)), value) for name, value in wanted.items()}
 
     @property
     def tensor_parallel(self) -> int:
@@ -103,6 +117,12 @@ class Running:
         """The versions of the packages that decide about speed."""
         found = dict(line.split("==", 1) for line in self.release.get("packages", []) if "==" in line)
         return {name: found[name] for name in _PACKAGES if name in found}
+
+
+def _compared(have: str | None, wanted: Any) -> str:
+    if have is None:
+        return AS_ASKED if wanted is None else ABSENT
+    return AS_ASKED if wanted is not None and have == str(wanted) else OTHER
 
 
 def patches_of(release: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
@@ -192,8 +212,12 @@ def host_record(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def described(found: Running) -> dict[str, Any]:
-    """Return what is known of a running instance as a module returns it: no secret among it."""
+def described(found: Running, wanted: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+    """Return what is known of a running instance as a module returns it: no secret among it.
+
+    wanted: variables that its environment is compared with; those that it has are in `asked`, whoever set them.
+    """
+    asked = hidden({name: found.environ[name] for name in wanted if name in found.environ})
     return {
         "state": found.state,
         "release": str(found.release.get("id", "")),
@@ -202,5 +226,8 @@ def described(found: Running) -> dict[str, Any]:
         "patch_sets": list(found.patch_sets),
         "arguments": found.arguments,
         "environment": found.environment,
+        "asked": asked,
+        "compared": found.compared(wanted),
+        "made_from": made_from(found.release.get("inputs", {})),
         "tensor_parallel": found.tensor_parallel,
     }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Callable
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.record import Card, Sample
@@ -30,6 +30,14 @@ def look(run: Runner) -> tuple[Card, ...]:
     return tuple(Card(row[0], *(real(value) for value in row[1:])) for row in rows if len(row) == 5)
 
 
+Window = tuple[float, float]
+
+
+def within(samples: Iterable[Sample], windows: Collection[Window]) -> list[Sample]:
+    """Return the samples of these times, each from and to in seconds since the benchmark began."""
+    return [one for one in samples if any(since <= one.second <= until for since, until in windows)]
+
+
 def loads(samples: Collection[Sample]) -> list[list[Load]]:
     """Return samples as the finding on starved cards takes them."""
     return [[Load(card.uuid, card.utilisation, card.draw, card.limit) for card in one.cards] for one in samples]
@@ -38,14 +46,19 @@ def loads(samples: Collection[Sample]) -> list[list[Load]]:
 class Sampler:
     """Looks at the cards every few seconds while a block runs.
 
-    uuids: the cards that count, all of them when there are none; began: time.monotonic() of the benchmark's beginning.
+    uuids: the cards that count, all of them when there are none; began: when the benchmark began, by `clock`.
     """
 
     def __init__(
-        self, run: Runner, uuids: Collection[str] = (), began: float | None = None, every: float = EVERY
+        self,
+        run: Runner,
+        uuids: Collection[str] = (),
+        began: float | None = None,
+        every: float = EVERY,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._run, self._uuids, self._every = run, frozenset(uuids), every
-        self._began = time.monotonic() if began is None else began
+        self._run, self._uuids, self._every, self._clock = run, frozenset(uuids), every, clock
+        self._began = clock() if began is None else began
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._work, daemon=True, name="llmfleet-sampling")
         self.samples: list[Sample] = []
@@ -63,4 +76,4 @@ class Sampler:
         while not wait(self._every):
             cards = tuple(card for card in look(self._run) if not self._uuids or card.uuid in self._uuids)
             if cards:
-                self.samples.append(Sample(round(time.monotonic() - self._began, 1), cards))
+                self.samples.append(Sample(round(self._clock() - self._began, 1), cards))

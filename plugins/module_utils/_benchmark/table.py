@@ -12,6 +12,7 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.record import Benchmark, Measured
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.sampling import EVERY
 from ansible_collections.llmfleet.sglang.plugins.module_utils._verdict.starved import LEAST_SAMPLES
+from ansible_collections.llmfleet.sglang.plugins.module_utils._words import sentences
 
 SCHEMA = 1
 HEADS = (
@@ -45,13 +46,12 @@ def sentence(benchmark: Mapping[str, Any], against: Mapping[str, Any] | None) ->
 
 
 def rows(host: str, benchmarks: Sequence[Benchmark]) -> list[dict[str, Any]]:
-    """Return a row for each shape of each of a host's newest benchmarks, with what it says against the one before."""
+    """Return a row for each shape of each of a host's newest benchmarks, with its verdict."""
     found: list[dict[str, Any]] = []
     for number, one in enumerate(benchmarks):
-        before = judge.last_before(benchmarks[:number], one)
-        judged = judge.verdict(one, before)
-        for measured in one.shapes:
-            found.append(_row(host, one, measured, {"against": before.id if before else "", **judge.as_dict(judged)}))
+        before = judge.shown_against(benchmarks[:number], one)
+        judged = {"against": before.id if before else one.baseline, **judge.shown(one, before)}
+        found += [_row(host, one, measured, judged) for measured in one.shapes]
     newest = {one.id for one in benchmarks[-MOST:]}
     return [row for row in found if row["id"] in newest]
 
@@ -98,14 +98,20 @@ def table(hosts: Mapping[str, Sequence[Benchmark]], problems: Mapping[str, Seque
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in [HEADS, *cells]]
     notes = [f"{host}: nothing was measured yet" for host, found in hosts.items() if not found]
     notes += [f"{host}: {text}" for host, texts in problems.items() for text in texts]
-    newest = [(host, one) for host, found in hosts.items() for one in found[-MOST:]]
-    notes += [f"{host}, {one.at[:16]}: {text}" for host, one in newest for text in _notes(one)]
-    return "\n".join([*lines, "", *notes] if notes else lines)
+    newest = [(host, one, found) for host, found in hosts.items() for one in found[-MOST:]]
+    notes += [f"{host}, {one.at[:16]}: {text}" for host, one, found in newest for text in _notes(one, found)]
+    return "\n".join([*lines, "", *map(sentences.sentence, notes)] if notes else lines)
 
 
-def _notes(one: Benchmark) -> list[str]:
-    """Say what has to be known beside the figures: findings, and whether far too few looks at the cards came back."""
+def _notes(one: Benchmark, known: Sequence[Benchmark]) -> list[str]:
+    """Say what has to be known beside the figures.
+
+    Findings, a baseline that was not measured for it, and whether far too few looks at the cards came back.
+    """
     told = [str(finding["message"]) for finding in one.findings]
+    if judge.recorded(one.verdict):
+        at = next((f" of {each.at[:16]}" for each in known if each.id == one.baseline), "")
+        told.append(f"held against the recorded benchmark{at}, and not against one that the trial made")
     due = min(int(one.seconds / EVERY), record.MOST_SAMPLES)
     if one.topology == record.NO_GPU or due < LEAST_SAMPLES or len(one.samples) * FEW > due:
         return told
@@ -114,8 +120,6 @@ def _notes(one: Benchmark) -> list[str]:
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
-    judged = row["verdict"]
-    change = "" if judged["change"] is None else f" {judged['change']:+.1%}"
     return (
         row["host"],
         row["at"][:16].replace("T", " "),
@@ -126,7 +130,7 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
         _number(row["ttft_ms"]),
         _number(row["tpot_ms"]),
         _number(row["power"]),
-        f"{judged['result']}{change}",
+        judge.words(row["verdict"]),
     )
 
 

@@ -21,19 +21,19 @@ import errno
 import fcntl
 import grp
 import os
+import pathlib
 import pwd
 import shutil
 import stat
-import tempfile
 import time
 import typing as t
 
+from .._host.files import PREFIX, SUFFIX, put
 from .errors import Busy, CheckpointError
 from .manifest import DOWNLOADS, TRASH
 
 FOLDER_MODE = 0o755
 FILE_MODE = 0o644
-_FRESH = ".llmfleet-"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,17 +176,8 @@ def make_folder(path: str) -> None:
 
 
 def write(path: str, content: bytes) -> None:
-    """Replaces a file in one step, on the disk before it gets its name."""
-    descriptor, fresh = tempfile.mkstemp(prefix=_FRESH, suffix=".tmp", dir=os.path.dirname(path))
-    try:
-        with open(descriptor, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(descriptor)
-        os.replace(fresh, path)
-    except BaseException:
-        remove_any(fresh)
-        raise
+    """Replaces a file of the owner's alone in one step, on the disk before it gets its name."""
+    put(pathlib.Path(path), content, mode=0o600)
 
 
 def sync_folder(path: str) -> None:
@@ -211,7 +202,7 @@ def drop_trash(folder: str) -> None:
     """Removes the downloader's own folder, and what a killed `write` left, from the files."""
     remove_any(os.path.join(folder, TRASH))
     for name in os.listdir(folder):
-        if name.startswith(_FRESH) and name.endswith(".tmp"):
+        if name.startswith(PREFIX) and name.endswith(SUFFIX):
             os.unlink(os.path.join(folder, name))
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import units
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.units import UnitError, UnitFiles
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.files import settle
 
 RUNTIME = Path("/run/systemd/system")
 _INSTALL = re.compile(r"^\[Install\]\n(.*?)(?:^\[|\Z)", re.MULTILINE | re.DOTALL)
@@ -77,7 +78,7 @@ def switch(on: Mapping[str, Mapping[str, str]], off: Iterable[str]) -> bool:
             path.unlink()
             touched.add(path.parent)
     for folder in sorted(touched):
-        units.settle(folder)
+        settle(folder)
     if touched:
         units.systemctl("daemon-reload")
     _verify(on, off)

@@ -13,7 +13,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.units import File, UnitError, settle
+from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.units import File, UnitError
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.files import settle
 from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd.unit import STATE_VARIABLE
 
 FOLDER_MODE = 0o755

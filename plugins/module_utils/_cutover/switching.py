@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import links, units
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover.units import File, UnitFiles
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.files import settle
 
 _A_KEY, _OTHER_KEY = "(an API key)\n", "(another API key)\n"
 
@@ -30,7 +31,7 @@ class Key:
         """Take away a key that no unit asks for any more."""
         if self.wanted is None and self.place.exists():
             self.place.unlink()
-            units.settle(self.place.parent)
+            settle(self.place.parent)
 
     def diff(self) -> dict[str, str]:
         """Return the diff, without any key in it."""

@@ -13,7 +13,8 @@ host's own clock:
      "steps": [{"step": "begin", "at": 1796034720.0},           what served is kept; from here on it may be stopped
                {"step": "stop", "at": 1796034725.0, "service": "sglang-kimi", "ended": 1796034731.2},
                {"step": "start", "at": 1796034731.9, "service": "sglang-qwen", "why": "the unit is inactive"},
-               {"step": "ready", "at": 1796034770.3},           the first right answer
+               {"step": "ready", "at": 1796034770.3},           the first right answer; "since", here and with a stop:
+                                                                from when on it was ready that nobody had asked yet
                {"step": "answers", "at": 1796034772.8},         all answers were right
                {"step": "failed", "at": …},                     it gave none, or wrong ones
                {"step": "back", "at": …, "services": […]},      what served before was started again
@@ -86,13 +87,34 @@ def note(path: Path | None, step: str, at: float, **more: Any) -> None:
         File(text.encode(), 0o644).write(path)
 
 
-def note_answers(path: Path | None, ready: float | None, ended: float, problem: bool) -> None:
-    """Note what asking a service came to, if a cut-over is under way: a service that is asked at rest is none."""
+def note_answers(
+    path: Path | None, ready: float | None, ended: float, problem: bool, since: float | None = None
+) -> None:
+    """Note what asking a service came to, if a cut-over is under way: a service that is asked at rest is none.
+
+    ready: its first right answer; since: from when on it was ready, if that was before anybody asked.
+    """
     if path is None or not under_way(read(path)):
         return
     if ready is not None:
-        note(path, READY, ready)
+        note(path, READY, ready, **({} if since is None else {"since": round(since, 2)}))
     note(path, FAILED if problem else ANSWERS, ended)
+
+
+def unanswered_since(path: Path) -> float | None:
+    """Return since when nothing has answered after an earlier run's stop: the end of the stop, or of wrong answers.
+
+    None where something has answered since, and in a cut-over that the run which holds the host has begun itself.
+    """
+    kept, holder = read(path), _holder(path.parent.parent / "lock.json")
+    earlier = under_way(kept) and kept.get("first_run") != (holder.run if holder else "")
+    found = None
+    for one in kept["steps"] if earlier else []:
+        if one.get("step") in (STOP, FAILED):
+            found = float(one.get("ended", one["at"]))
+        elif one.get("step") == READY:
+            found = None
+    return found
 
 
 def _holder(path: Path) -> lock.Lock | None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import base64
 import os
 import subprocess
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.files import put, settle
 from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd import unit as systemd
 
 MARKER = b"X-Llmfleet="
@@ -67,28 +67,9 @@ class File:
         if File.read(path) == self and not path.is_symlink():
             return False
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(self.content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.chmod(temporary, self.mode)
-            os.replace(temporary, path)
-        except OSError:
-            os.unlink(temporary)
-            raise
+        put(path, self.content, self.mode)
         settle(path.parent)
         return True
-
-
-def settle(folder: Path) -> None:
-    """Have what a folder lists survive a power cut."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def link(path: Path, target: str) -> bool:

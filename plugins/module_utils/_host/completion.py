@@ -25,6 +25,7 @@ from .._cutover import times
 from .._diagnosis.causes import Cause, Diagnosis, diagnose, fatal
 from .asking import NO_SUCH_ENDPOINT, NotYet, Refused, Server, Wrong
 from .judge import Answer, Question, ToolCall, assemble, judge, judge_call
+from .ready_since import ready_since
 from .watch import Dead, Machine, Watch, Watched
 
 PAUSE = 0.5
@@ -102,7 +103,8 @@ def verify(request: Request, machine: Machine) -> Report:
             report.journal = lines[-request.journal_lines :]
             report.diagnosis = report.diagnosis or diagnose(request.causes, [report.problem, *lines])
     ready = None if report.ready_seconds is None else began + report.ready_seconds
-    times.note_answers(request.times, ready, time.time(), bool(report.problem))
+    since = ready_since(machine.run, request.times, request.service, began)
+    times.note_answers(request.times, ready, time.time(), bool(report.problem), since)
     return report
 
 

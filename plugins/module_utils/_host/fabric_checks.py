@@ -23,8 +23,12 @@ MULTICAST_ONLY = ("enable-torch-symm-mem", "enable-symm-mem", "enable-nccl-nvls"
 
 def check_fabric(facts: Facts, wanted: Wanted) -> list[Finding]:
     """Findings on topology, peer to peer, IOMMU and ACS, NUMA nodes and multicast."""
-    view, launch = facts.view, wanted.launch
-    if wanted.gpu_count == 0 or not launch.on_cards or launch.ranks < 2 or len(view.reading.gpus) < 2:
+    return check_ways(facts.view, wanted.launch) if wanted.gpu_count else []
+
+
+def check_ways(view: View, launch: Launch) -> list[Finding]:
+    """Return the same for an engine that is started, or runs, so."""
+    if not launch.on_cards or launch.ranks < 2 or len(view.reading.gpus) < 2:
         return []
     return [
         *_topology(view),

@@ -40,8 +40,13 @@ def check_gpus(facts: Facts, wanted: Wanted) -> list[Finding]:
         ]
     found = _count(reading.gpus, wanted)
     if reading.gpus:
-        found += _kind(reading.gpus, wanted) + _state(reading.gpus) + _links(facts.view) + _use(facts, wanted)
+        found += _kind(reading.gpus, wanted) + check_cards(facts.view) + _use(facts, wanted)
     return found + _xids(facts.view)
+
+
+def check_cards(view: View) -> list[Finding]:
+    """Findings on the cards' own state and their links, whatever is deployed."""
+    return _state(view.reading.gpus) + _links(view)
 
 
 def _count(gpus: tuple[Gpu, ...], wanted: Wanted) -> list[Finding]:

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.files import put
+
 # Another number makes older cache files worthless: change it with SCRIPT's answer.
 SCHEMA = 1
 
@@ -231,11 +233,4 @@ def remembered(path: Path, question: Question) -> dict[str, Any] | None:
 def remember(path: Path, question: Question, answer: Mapping[str, Any]) -> None:
     """Keep an answer, atomically, in a folder that is made where there is none. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w") as file:
-            json.dump({"question": question.digest(), "answer": dict(answer)}, file)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    put(path, json.dumps({"question": question.digest(), "answer": dict(answer)}).encode(), mode=0o600, durable=False)

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Callable
+
+from .._host.files import put
 
 # A counted step is written at most this often, in seconds.
 _INTERVAL = 1.0
@@ -26,17 +26,8 @@ _SCHEMA = 1
 
 
 def write_atomically(path: Path, content: Mapping[str, Any]) -> None:
-    """Write JSON that everybody may read. No link is followed, as the folder may be /tmp. Raises OSError."""
-    handle, fresh = tempfile.mkstemp(dir=path.parent, prefix=".llmfleet-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            json.dump(content, stream)
-        os.chmod(fresh, 0o644)
-        os.replace(fresh, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(fresh)
-        raise
+    """Write JSON that everybody may read; the folder may be /tmp. Raises OSError."""
+    put(path, json.dumps(content).encode(), durable=False)
 
 
 class Durations:

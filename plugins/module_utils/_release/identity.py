@@ -61,6 +61,17 @@ def inputs(
     }
 
 
+def made_from(parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `inputs` returned as far as it can be told: packages by version, digests where there is much text."""
+    lock = [str(line).partition(" ")[0] for line in parts.get("lock", ())]
+    return {
+        "interpreter": str(parts.get("interpreter", "")),
+        "packages": dict(line.split("==", 1) for line in lock if "==" in line),
+        "patch_sets": {str(one.get("name")): digest(one) for one in parts.get("patch_sets", ())},
+        "environment": {str(name): str(value) for name, value in parts.get("environment", {}).items()},
+    }
+
+
 def _without_prose(patch_set: Mapping[str, Any]) -> dict[str, Any]:
     """A patch set without the words that explain it: the same edits for another reason are the same edits."""
     edits = [

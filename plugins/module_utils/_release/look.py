@@ -53,12 +53,14 @@ class Wanted:
 class Found:
     """What is there. missing: what a release is made from and is not there, a phrase each; lock: the lock's text.
 
-    describe: what Git says of the commit. Without a commit or a lock there is no identifier yet.
+    describe: what Git says of the commit; interpreter: what the release runs on, "" without a commit. Without a commit
+    or a lock there is no identifier yet.
     """
 
     missing: list[str] = field(default_factory=list)
     lock: str = ""
     describe: str = ""
+    interpreter: str = ""
     id: str = ""
     path: str = ""
     built: bool = False
@@ -75,7 +77,7 @@ def look(wanted: Wanted) -> Found:
         return found
     found.describe = source.describe(wanted.mirror, wanted.commit, owned=True)
     needs = needs_of(wanted.rules, wanted.version) if wanted.rules else Needs()
-    described = interpreter.describe(wanted.python)
+    described = found.interpreter = interpreter.describe(wanted.python)
     found.lock = _lock(wanted, needs, described)
     if not found.lock:
         found.missing.append(f"a lock of its packages in {wanted.root / 'locks'}")

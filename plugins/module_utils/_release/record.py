@@ -11,10 +11,11 @@ import json
 import os
 import re
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.files import put
 
 # Run in the release's own interpreter: import what the service imports, and each patched module, which the engine may
 # import only once a model asks for it; say from which file each one came. launch_server alone imports little.
@@ -161,16 +162,6 @@ def write_record(folder: Path, record: Mapping[str, Any], places: Sequence[Path]
     places: further folders that the release stands on; all is on the disks before the record appears. Raises OSError.
     """
     text = json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".release.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        settle([folder, *places])
-        os.replace(temporary, folder / "release.json")
-        settle([folder])
-    except OSError:
-        os.unlink(temporary)
-        raise
+    settle([folder, *places])
+    put(folder / "release.json", text.encode())
+    settle([folder])

@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import judge
 from ansible_collections.llmfleet.sglang.plugins.module_utils._report import plots
 from ansible_collections.llmfleet.sglang.plugins.module_utils._report.html import Child, Html, tag, text
 from ansible_collections.llmfleet.sglang.plugins.module_utils._report.timeline import PREPARE, duration
+from ansible_collections.llmfleet.sglang.plugins.module_utils._words.sentences import sentence
 
 Host = Mapping[str, Any]
+COMPARED = "compared"
 STATES = {
     "new": ("good", "It serves what was deployed."),
     "unchanged": ("good", "It had served that already and was not restarted."),
@@ -28,7 +31,7 @@ STATES = {
     "lost": ("bad", "It could not be reached any more in its cut-over. What serves there is not known."),
     "drained": ("bad", "It serves, and the load balancer could not be told."),
     "not measured": ("bad", "It was to be measured, and was not."),
-    "compared": ("calm", "Nothing was measured: what was measured before is compared."),
+    COMPARED: ("calm", "Nothing was measured: what was measured before is compared."),
     "to measure": ("calm", "A check run: it would be measured."),
     "to try": ("calm", "A check run: the change would be tried."),
     "stopped": ("calm", "Its service was stopped and is proven gone."),
@@ -122,7 +125,7 @@ def detail(number: int, host: Host, *, opened: bool) -> Html:
         steps(host),
         _last_measured(host),
         _findings(host),
-        [tag("p", one, class_="note") for one in host["problems"]],
+        [tag("p", sentence(one), class_="note") for one in host["problems"]],
     ]
     return tag("details", head, tag("div", parts), id=anchor(number), open=opened)
 
@@ -219,11 +222,6 @@ def why(measured: Mapping[str, Any]) -> str:
     return f"in {len(held)} of {len(shapes)} shapes; {reason}"
 
 
-def sentence(words: str) -> str:
-    """Return a text with a full stop, if it has no end yet."""
-    return words if not words or words.endswith((".", "!", "?")) else f"{words}."
-
-
 def trial(host: Host) -> Html | None:
     """Return what a trial changed, and what came of it: figures, and of each part three things apart."""
     one = host["trial"]
@@ -251,6 +249,8 @@ def trial(host: Host) -> Html | None:
         for fact in one["facts"] or []
     ]
     reason = sentence(first_line(str(one["reason"] or "")))
+    if judge.recorded(one["verdict"]):
+        serves += " The baseline is a recorded benchmark, and was not measured in this trial."
     return text(
         tag("p", chip(result, VERDICTS.get(result, "bad")), " ", reason, " ", serves),
         table(("Changed", "Patched", "Active", "Faster"), facts_of_it) if facts_of_it else None,

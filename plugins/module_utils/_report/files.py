@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.files import put
 from ansible_collections.llmfleet.sglang.plugins.module_utils._report import page
 
 DEFAULT = "reports"
@@ -82,19 +83,6 @@ def write(place: Path, report: Mapping[str, Any]) -> list[Path]:
     for name in names(report):
         text = texts[Path(name).suffix]
         for each in (name, f"{LATEST}{Path(name).suffix}"):
-            _write(place / each, text)
+            put(place / each, text.encode(), durable=False)  # a browser that shows the latest never sees half of it
         written.append(place / name)
     return written
-
-
-def _write(path: Path, text: str) -> None:
-    """Write atomically: a browser that shows the latest never sees half of it."""
-    handle, fresh = tempfile.mkstemp(dir=path.parent, prefix=".report-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        os.chmod(fresh, 0o644)
-        os.replace(fresh, path)
-    except OSError:
-        os.unlink(fresh)
-        raise

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import judge
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.record import Benchmark
 from ansible_collections.llmfleet.sglang.plugins.module_utils._verdict import compare
 
 NOTHING: dict[str, Any] = {}
@@ -36,12 +37,11 @@ def last(benchmarks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def shown(benchmarks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the last of these benchmarks held against its baseline.
 
-    Verdict and baseline are those that its line has; one that was not judged is shown beside the newest before it of
-    the same conditions that did not lose, whatever served then.
+    Which that is, judge.shown_against says, for the table of benchmark.yml too.
     """
     now = benchmarks[-1]
     judged = now.get("verdict")
-    before = _named(now, benchmarks) if judged else _earlier(now, benchmarks[:-1])
+    before = _before(benchmarks)
     shapes = [_shape(one, now, before) for one in now.get("shapes", [])]
     verdicts = {one["name"]: one["verdict"] for one in shapes}
     return {
@@ -60,21 +60,15 @@ def shown(benchmarks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _named(now: Mapping[str, Any], benchmarks: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    return next((one for one in benchmarks if now.get("baseline") and one.get("id") == now["baseline"]), None)
+def _before(benchmarks: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    # Samples were summed up for the report, and say nothing of which is the baseline.
+    *earlier, now = (Benchmark.from_dict({**one, "samples": []}) for one in benchmarks)
+    chosen = judge.shown_against(earlier, now)
+    return benchmarks[earlier.index(chosen)] if chosen else None
 
 
 def _conditions(one: Mapping[str, Any]) -> dict[str, Any]:
     return {name: one.get(name) for name in ("profile", "tensor_parallel", "topology")}
-
-
-def _earlier(now: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    alike = [one for one in before if _conditions(one) == _conditions(now) and not _lost(one)]
-    return alike[-1] if alike else None
-
-
-def _lost(one: Mapping[str, Any]) -> bool:
-    return (one.get("verdict") or {}).get("result") in judge.RESULTS_THAT_FAILED
 
 
 def _name(shape: Mapping[str, Any]) -> str:

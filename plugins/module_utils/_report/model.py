@@ -23,9 +23,13 @@ SCHEMA = 1
 KINDS = ("deployment", "trial", "benchmark", "rollback", "stop", "start")
 # What was asked for, by the word of a host's verdict.
 _ASKED = {"went back": "rollback", "stopped": "stop", "started": "start"}
+COMPARED = "compared"
 Vars = Mapping[str, Any]
 # What of a trial's line is shown.
-_TRIAL = ("at", "change", "result", "reason", "baseline_figures", "candidate_figures", "kept", "restored", "facts")
+_TRIAL = (
+    *("at", "change", "result", "reason", "verdict", "baseline_figures", "candidate_figures", "kept", "restored"),
+    "facts",
+)
 
 
 @dataclass(frozen=True)
@@ -103,11 +107,14 @@ def _host(
     fate = recap.fate(host, variables, alive)
     benchmarks = noted.get("benchmarks") or []
     figures = measured.of_this_run(benchmarks, variables)
+    earlier = {} if figures else measured.last(benchmarks)
     state, message, failed = fate.state, fate.message, fate.failed
     if run.kind == "benchmark" and "sglang_verdict" not in variables:
         state, message, failed = _measured(variables, bool(figures), alive)
     elif run.kind == "trial" and run.check and state == "untouched":
         state, message = "to try", f"A check run: it would try {tried(variables)}."
+    # Of an earlier benchmark the findings are news only where such alone are compared.
+    shown = earlier if state == COMPARED else figures
     listen = deployment.get("listen") or {}
     return {
         "host": host,
@@ -131,9 +138,9 @@ def _host(
         "down_seconds": line.down_seconds if line else None,
         "down_since": line.down_since if line else None,
         "clock_ahead": float(noted.get("clock_ahead") or 0.0),
-        "findings": [_finding(one) for one in findings],
+        "findings": [_finding(one) for one in (*findings, *_of_benchmark(shown))],
         "benchmark": figures or None,
-        "last_measured": None if figures else measured.last(benchmarks) or None,
+        "last_measured": earlier or None,
         "trial": _trial(variables) if run.kind == "trial" else None,
         "problems": list(noted.get("problems") or []),
     }
@@ -145,7 +152,7 @@ def _measured(variables: Vars, so: bool, alive: bool) -> tuple[str, str, bool]:
     if so and alive:
         return "measured", "It was measured, and nothing was changed.", False
     if alive and not override.true(variables.get("sglang_benchmark_measure", True)):
-        return "compared", "Nothing was measured, as was asked for: what was measured before is compared.", False
+        return COMPARED, "Nothing was measured, as was asked for: what was measured before is compared.", False
     if alive and result.get("skipped"):
         return "to measure", "A check run: it would be measured.", False
     why = "" if so else str(prepared.get("message") or result.get("msg") or "")
@@ -185,6 +192,10 @@ def _told(line: Timeline | None, gate: float | None, *, drained: bool) -> dict[s
         "down": [{"begin": begin, "end": end} for begin, end in line.down],
         "resumed": line.resumed,
     }
+
+
+def _of_benchmark(shown: Vars) -> list[dict[str, Any]]:
+    return [{**one, "kind": "benchmark"} for one in shown.get("findings") or []]
 
 
 def _finding(one: Mapping[str, Any]) -> dict[str, Any]:

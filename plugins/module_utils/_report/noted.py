@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Iterable
 from typing import Any
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import judge
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import record as benchmarks
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.record import Benchmark, Sample
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import snapshot, times
@@ -124,8 +125,10 @@ def _benchmarks(places: Places, problems: list[str]) -> list[dict[str, Any]]:
     except OSError as error:
         found, wrong = [], [f"{error}."]
     problems += wrong
-    named = {one.baseline for one in found[-MOST_BENCHMARKS:]}
-    wanted = [one for at, one in enumerate(found) if at >= len(found) - MOST_BENCHMARKS or one.id in named]
+    first = max(0, len(found) - MOST_BENCHMARKS)
+    baselines = [judge.shown_against(found[:at], found[at]) for at in range(first, len(found))]
+    named = {one.id for one in baselines if one}
+    wanted = [one for at, one in enumerate(found) if at >= first or one.id in named]
     return [{**one.as_dict(), "samples": _samples(one)} for one in wanted]
 
 

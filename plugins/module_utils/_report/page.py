@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._report import detail, plots, sheet, speed
@@ -119,7 +119,7 @@ def _hosts(numbered: Sequence[tuple[int, Host]]) -> Html:
             (host["serves"], "value mono"),
             _or_nothing(detail.down(host), "number"),
             _or_nothing(detail.prepared(host), "number"),
-            _or_nothing(speed.verdict(host["benchmark"])),
+            _or_nothing(speed.verdict(speed.shown(host))),
             _or_nothing(_counts(host)),
         )
         for number, host in numbered
@@ -243,7 +243,7 @@ def _all_findings(hosts: Sequence[Host]) -> Html | None:
     """Each finding once, with the hosts that have it, blocking ones first and accepted ones last."""
     groups: dict[str, tuple[Mapping[str, Any], list[str]]] = {}
     for host in hosts:
-        for one in _of_host(host):
+        for one in host["findings"]:
             key = json.dumps([one[name] for name in ("id", "kind", "severity", "message", "advice", "accepted")])
             groups.setdefault(key, (one, []))[1].append(host["host"])
     if not groups:
@@ -252,14 +252,6 @@ def _all_findings(hosts: Sequence[Host]) -> Html | None:
     rows = [(one, f"all {len(hosts)}" if len(found) == len(hosts) > 1 else names(found)) for one, found in ordered]
     guide = tag("p", "What each means: ", tag("a", "docs/preflight.md", href=f"{GUIDE}/preflight.md"), class_="faint")
     return tag("section", tag("h2", "Findings"), detail.findings(rows), guide)
-
-
-def _of_host(host: Host) -> Iterable[Mapping[str, Any]]:
-    measured = (host["benchmark"] or {}).get("findings") or []
-    yield from host["findings"]
-    for one in measured:
-        texts = {name: str(one.get(name) or "") for name in ("id", "severity", "message", "evidence", "advice")}
-        yield {**texts, "kind": "benchmark", "accepted": bool(one.get("accepted"))}
 
 
 def _rank(one: Mapping[str, Any]) -> int:

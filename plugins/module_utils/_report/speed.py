@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import judge
 from ansible_collections.llmfleet.sglang.plugins.module_utils._report import detail, plots
-from ansible_collections.llmfleet.sglang.plugins.module_utils._report.detail import Host, chip
+from ansible_collections.llmfleet.sglang.plugins.module_utils._report.detail import COMPARED, Host, chip
 from ansible_collections.llmfleet.sglang.plugins.module_utils._report.html import Html, tag, text
+from ansible_collections.llmfleet.sglang.plugins.module_utils._words.sentences import sentence
 
 FEW = 3  # measured hosts that are shown unfolded
 
@@ -20,10 +22,7 @@ def verdict(one: Mapping[str, Any] | None) -> Html:
     judged = (one or {}).get("verdict")
     if not judged:
         return text()
-    # Of what was not active a change of speed says nothing.
-    told = judged["change"] is not None and judged["result"] != "inert"
-    change = f" {judged['change']:+.1%}" if told else ""
-    return chip(f"{judged['result']}{change}", detail.VERDICTS.get(judged["result"], "calm"))
+    return chip(judge.words(judged), detail.VERDICTS.get(judged["result"], "calm"))
 
 
 def measured(hosts: Sequence[Host]) -> Html | None:
@@ -31,9 +30,15 @@ def measured(hosts: Sequence[Host]) -> Html | None:
     return _measurements("Throughput and power", [(host["host"], host["benchmark"]) for host in hosts])
 
 
+def shown(host: Host) -> Mapping[str, Any] | None:
+    """Return the benchmark that a host's row tells: this run's, or an earlier one where it was asked for that alone."""
+    found: Mapping[str, Any] | None = host["last_measured"] if host["state"] == COMPARED else host["benchmark"]
+    return found
+
+
 def compared(hosts: Sequence[Host]) -> Html | None:
     """Return what earlier runs measured, where it was asked for that alone."""
-    rows = [(host["host"], host["last_measured"]) for host in hosts if host["state"] == "compared"]
+    rows = [(host["host"], host["last_measured"]) for host in hosts if host["state"] == COMPARED]
     return _measurements("Throughput and power, measured before this run", rows)
 
 
@@ -56,12 +61,12 @@ def _folded(host: str, one: Mapping[str, Any]) -> Html:
 def _benchmark(host: str, one: Mapping[str, Any]) -> Html:
     baseline = one["baseline"]
     against = (
-        f"Baseline: {baseline['release']}, measured {detail.when(baseline['at'])}."
+        f"Baseline: {baseline['release']}, measured {detail.when(baseline['at'])}{_recorded(one)}."
         if baseline
         else "There is no baseline: nothing of its kind was measured here before."
     )
     judged = one["verdict"] or {"result": "no verdict"}
-    reason = detail.sentence(detail.why({**one, "verdict": judged}))
+    reason = sentence(detail.why({**one, "verdict": judged}))
     drawn = [figures for shape in one["shapes"] for figures in (shape["now"], shape["before"]) if figures]
     most = max((value for figures in drawn for value in (figures["median"] or 0, *figures["runs"])), default=0)
     key = [("b-before", "baseline")] if baseline else []
@@ -80,6 +85,10 @@ def _benchmark(host: str, one: Mapping[str, Any]) -> Html:
         _power(one),
         _arithmetic(one),
     )
+
+
+def _recorded(one: Mapping[str, Any]) -> str:
+    return ", a recorded benchmark and not one that the trial made" if judge.recorded(one["verdict"]) else ""
 
 
 def _shape(shape: Mapping[str, Any], most: float) -> Html:

@@ -85,8 +85,9 @@ def read(kept: Mapping[str, Any], ahead: float = 0.0) -> Timeline:
     shift = ahead if abs(ahead) > CLOCKS_AGREE else 0.0
     steps = [{**one, "at": float(one["at"]) - shift} for one in kept.get("steps", []) if "at" in one]
     for step in steps:
-        if "ended" in step:
-            step["ended"] = float(step["ended"]) - shift
+        for name in ("ended", "since"):
+            if name in step:
+                step[name] = float(step[name]) - shift
     since = kept.get("prepare")
     resumed = bool(steps) and kept.get("first_run", "") != kept.get("run", "")
     # What an earlier run did may be days ago; how long nothing served counts from there all the same.
@@ -115,11 +116,17 @@ def _segments(steps: Sequence[Mapping[str, Any]]) -> Iterable[Segment]:
 
 
 def _down(steps: Sequence[Mapping[str, Any]]) -> list[tuple[float, float | None]]:
-    """From when what served was told to end, until something gave its first right answer."""
+    """From when what served was told to end, until something gave its first right answer.
+
+    What came up by itself, after the run that had stopped the old service died, serves from when on it was ready.
+    """
     found: list[tuple[float, float | None]] = []
     serving = True
     for step in steps:
         name, at = step["step"], float(step["at"])
+        if "since" in step and found and found[-1][1] is None:
+            found[-1] = (found[-1][0], float(step["since"]))
+            serving = True
         if name == times.STOP and serving:
             found.append((at, None))
             serving = False

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host.files import put
 
 
 @contextmanager
@@ -27,9 +28,4 @@ def guarded(path: Path) -> Iterator[None]:
 
 def write(path: Path, value: Mapping[str, Any]) -> None:
     """Write the file atomically, and on the disk when it is there. Raises OSError."""
-    new = path.with_suffix(".new")
-    with open(new, "w", encoding="utf-8") as file:
-        file.write(json.dumps(value, indent=2) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(new, path)
+    put(path, (json.dumps(value, indent=2) + "\n").encode())

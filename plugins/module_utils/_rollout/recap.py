@@ -26,6 +26,9 @@ _NO_HOOK = (
     "An earlier run began to take it out of the load balancer, and this one could not put it back: set "
     "sglang_undrain_tasks and run this again, or see by hand that it gets requests and remove {path}."
 )
+_AFTER_A_TRIAL = (
+    "deploy.yml does it, and keeps the change if it was put into the inventory before; else it brings back what served."
+)
 # A fact of each host where the run itself ended before it could ask them (ended.py): what had begun may not have ended.
 CUT_SHORT = "sglang_cut_short"
 # States of a host that serves as this run wants it.
@@ -102,8 +105,11 @@ def _unended(host: str, variables: Vars, alive: bool) -> Fate | None:
     if not seen or verdict.get("going_back"):
         return _interrupted(host, variables) if alive else _lost(host)
     if verdict.get("serves") and variables.get("sglang_undrain_tasks") and drain != "undrained":
-        out = f"It serves, and {'is' if drain else 'may be'} out of the load balancer."
-        return Fate(host, "drained", f"{out} {why} before it was put back: the same command does it.", True)
+        what = "It serves the change that was tried" if tried(variables) else "It serves"
+        out = f"{what}, and {'is' if drain else 'may be'} out of the load balancer. {why} before it was put back:"
+        # The same trial would be one of the change against itself, and is refused.
+        way = _AFTER_A_TRIAL if tried(variables) else "the same command does it."
+        return Fate(host, "drained", f"{out} {way}", True)
     return None
 
 
@@ -154,10 +160,7 @@ def tried(variables: Vars) -> bool:
 def _interrupted(host: str, variables: Vars) -> Fate:
     ended = "The run ended in the middle of its cut-over, and what serves there is not known"
     if tried(variables):
-        after = (
-            "It may be the change that was tried, and a benchmark that had begun may still run there for some minutes. "
-            "deploy.yml brings the deployment back."
-        )
+        after = "It may be the change that was tried: deploy.yml brings the deployment back."
         return Fate(host, "interrupted", f"{ended}: status.yml says it. {after}", True)
     after = "status.yml says what serves, and the same command goes on from there."
     return Fate(host, "interrupted", f"{ended}: {after}", True)

@@ -11,9 +11,11 @@ from typing import Any
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import running
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment import flags
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.flags import ARCHITECTURES
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release.identity import made_from
 from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd.quote import launch_words
 
 KEYS = ("patch_sets", "arguments", "environment")
+MOST = 5  # of a kind of differences
 EXAMPLE = '-e \'{"sglang_trial": {"arguments": {"chunked-prefill-size": 8192}}}\''
 
 
@@ -66,12 +68,16 @@ def without_effect(base: Mapping[str, Any], other: Mapping[str, Any]) -> list[st
 
 
 def shown(trial: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the change as records and reports show it: with all keys, and no value that may be a secret."""
-    environment = {str(name): str(value) for name, value in (trial.get("environment") or {}).items()}
+    """Return the change as records and reports show it: with all keys, and no value that may be a secret.
+
+    None stands for an argument or a variable that is taken out.
+    """
+    environment = {str(name): value for name, value in (trial.get("environment") or {}).items()}
+    hidden = running.hidden({name: str(value) for name, value in environment.items() if value is not None})
     return {
         "patch_sets": [str(one) for one in trial.get("patch_sets") or []],
         "arguments": {flags.canonical(str(flag)): value for flag, value in (trial.get("arguments") or {}).items()},
-        "environment": running.hidden(environment),
+        "environment": {name: hidden.get(name) for name in sorted(environment)},
     }
 
 
@@ -81,7 +87,8 @@ def words(trial: Mapping[str, Any]) -> str:
     parts = [f"patch set {name}" for name in seen["patch_sets"]]
     parts += [" ".join(group) for group in launch_words({k: v for k, v in seen["arguments"].items() if v is not None})]
     parts += [f"--{flag} taken out" for flag, value in seen["arguments"].items() if value is None]
-    parts += [f"{name}={value}" for name, value in seen["environment"].items()]
+    parts += [f"{name}={value}" for name, value in seen["environment"].items() if value is not None]
+    parts += [f"{name} taken out" for name, value in seen["environment"].items() if value is None]
     return ", ".join(parts)
 
 
@@ -103,14 +110,73 @@ def differences(serving: Mapping[str, Any], deployment: Mapping[str, Any]) -> li
     for flag in sorted({*wanted, *have}):
         if wanted.get(flag) != have.get(flag):
             found.append(f"--{flag} is {have.get(flag, 'not set')}, and the deployment's {wanted.get(flag, 'not set')}")
+    return found + _other_variables(serving, deployment)
+
+
+def _other_variables(serving: Mapping[str, Any], deployment: Mapping[str, Any]) -> list[str]:
+    """Return the variables of the running process that are not as deployed, without a value that may be a secret."""
     environment = running.hidden(deployment["launch"]["environment"])
-    for name in sorted({*environment, *serving["environment"]}):
-        was, will = serving["environment"].get(name, "not set"), environment.get(name, "not set")
-        if was != will and not _of_the_build(name, deployment):
-            found.append(f"{name} is {was}, and the deployment's {will}")
-    return found
+    have = {**serving["environment"], **serving["asked"]}
+    as_asked = {name for name, how in serving["compared"].items() if how == running.AS_ASKED}
+    other = [name for name in environment if name not in as_asked]
+    more = [name for name in serving["environment"] if name not in environment and not _of_the_build(name)]
+    return [
+        _other(name, have.get(name, "not set"), environment.get(name, "not set")) for name in sorted([*other, *more])
+    ]
 
 
-def _of_the_build(name: str, deployment: Mapping[str, Any]) -> bool:
-    """Tell whether a variable is the release's own: what its compilers at run time are told."""
-    return name not in deployment["launch"]["environment"] and name in (*ARCHITECTURES, "MAX_JOBS")
+def _other(name: str, have: str, wanted: str) -> str:
+    if have == wanted:
+        return f"{name} is another one than the deployment's, and may be a secret"
+    return f"{name} is {have}, and the deployment's {wanted}"
+
+
+def in_force(serving: Mapping[str, Any], base: Mapping[str, Any], changed: Mapping[str, Any]) -> list[str]:
+    """Return the variables that the change adds and what serves has already, by unit or host; a sentence each."""
+    added = {n: v for n, v in changed["launch"]["environment"].items() if n not in base["launch"]["environment"]}
+    return [
+        f"The change sets {name} to {value}, which what serves has already: leave it out."
+        for name, value in running.hidden(added).items()
+        if serving["compared"].get(name) == running.AS_ASKED
+    ]
+
+
+def release_differences(serving: Mapping[str, Any], release: Mapping[str, Any]) -> list[str]:
+    """Return in what the release that serves is not the one that the deployment makes, a sentence each.
+
+    release: what the module release_status says of the deployment without the change.
+    """
+    if serving["release"] == release["id"]:
+        return []
+    have, found = serving["made_from"], []
+    if release["interpreter"] and have["interpreter"] != release["interpreter"]:
+        found.append(
+            f"it runs on {have['interpreter']}, and the deployment's sglang_python is {release['interpreter']}"
+        )
+    if not release["id"]:
+        if release["interpreter"] and not found:
+            found.append("it was built with other sglang_build_overrides or sglang_uv_version, or its lock was removed")
+        return [*found, *(f"{one} is missing on the host" for one in release["missing"])]
+    wanted = made_from(release["inputs"])
+    for name in sorted({*have["patch_sets"]} & {*wanted["patch_sets"]}):
+        if have["patch_sets"][name] != wanted["patch_sets"][name]:
+            found.append(f"patch set {name} has other edits in the release that serves than in the deployment")
+    found += _told(have["packages"], wanted["packages"], "package {} is {}, and the deployment's lock has {}")
+    before, now = (running.hidden(one["environment"]) for one in (have, wanted))
+    found += _told(
+        before, now, "it was built with {} {}, and now that would be {} (sglang_build_environment, or other cards)"
+    )
+    return found or [f"release {serving['release']} serves, and the deployment's is {release['id']}"]
+
+
+def _told(have: Mapping[str, str], wanted: Mapping[str, str], text: str) -> list[str]:
+    """Return a sentence for each entry that differs, of the first few; how many more there are is said."""
+    pairs = [(name, have.get(name, "not there"), wanted.get(name, "not there")) for name in sorted({*have, *wanted})]
+    found = [text.format(*one) for one in pairs if one[1] != one[2]]
+    more = [f"and {len(found) - MOST} more of that kind"] if len(found) > MOST else []
+    return found[:MOST] + more
+
+
+def _of_the_build(name: str) -> bool:
+    """Tell whether a variable that the deployment does not set is the release's own: what its compilers are told."""
+    return name in (*ARCHITECTURES, "MAX_JOBS")

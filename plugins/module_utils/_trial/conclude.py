@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.judge import INERT
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import running
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.judge import INERT, recorded
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.record import Benchmark
 from ansible_collections.llmfleet.sglang.plugins.module_utils._trial import change
 from ansible_collections.llmfleet.sglang.plugins.module_utils._trial.record import FAILED_START, NOT_MEASURED
@@ -20,6 +21,7 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._verdict.compare i
     SAME,
     WORSE,
 )
+from ansible_collections.llmfleet.sglang.plugins.module_utils._words.sentences import sentence
 
 BACK, KEEP = "back", "keep"
 GOOD = (BETTER, SAME)
@@ -35,7 +37,8 @@ class Outcome:
     """How the cut-over to the change ended.
 
     cause: why the host went back, "" if it did not; measured: whether a benchmark of the change was begun; kept,
-    restored: what serves now; release: the change's; gate: whether it opened the gate of the fusion.
+    restored: what serves now; release: the change's; gate: whether it opened the gate of the fusion; fails_on: the
+    verdicts after which it was to go back.
     """
 
     cause: str
@@ -44,6 +47,7 @@ class Outcome:
     restored: bool | None
     release: str
     gate: bool
+    fails_on: Sequence[str] = tuple(fails_on(BACK))
 
 
 def conclude(
@@ -61,9 +65,9 @@ def conclude(
     else:
         result, reason = (NOT_MEASURED if outcome.measured else FAILED_START), outcome.cause
     faster = f"{result}: {_first(reason)}"
-    if result == BETTER and not outcome.kept:
-        # What failed after it was measured: a change that does not stay is no win.
-        result, reason = FAILED_START, f"It was better ({_first(reason)}), and did not stay: {outcome.cause}"
+    if verdict and result not in outcome.fails_on and not outcome.kept:
+        # What failed after it was measured: a change that was to stay and does not is no win, nor without a cost.
+        result, reason = FAILED_START, f"It was {result} ({_first(reason)}), and did not stay: {outcome.cause}"
     return {
         "at": at,
         "host": baseline.host,
@@ -115,8 +119,8 @@ def facts(
         active = _path(flag, "arguments", candidate) or _argument(flag, value, candidate)
         rows.append({"what": f"--{flag} {value}", "patched": [], "active": active})
     for name, value in seen["environment"].items():
-        active = _path(name, "environment", candidate) or _variable(name, candidate)
-        rows.append({"what": f"{name}={value}", "patched": [], "active": active})
+        what = f"{name} taken out" if value is None else f"{name}={value}"
+        rows.append({"what": what, "patched": [], "active": _variable(name, value, candidate)})
     nothing = "unknown: it never served" if candidate is None else "unknown: nothing tells"
     return [{**row, "active": row["active"] or nothing, "faster": faster} for row in rows]
 
@@ -144,15 +148,21 @@ def _argument(flag: str, value: Any, candidate: Benchmark | None) -> str:
     return f"{'yes' if same else 'no'}: /server_info says {told}"
 
 
-def _variable(name: str, candidate: Benchmark | None) -> str:
-    if candidate is None:
+def _variable(name: str, value: str | None, candidate: Benchmark | None) -> str:
+    """Say whether the process had a variable with the value that was tried; of one for a path, whether it is taken."""
+    how = candidate.tried.get(name) if candidate else None
+    if how is None:  # it never served, or was measured before values were compared
         return ""
-    return "yes: the process has it" if name in candidate.environment else "no: the process has it not"
+    if value is None:
+        return "no: the process has it not" if how == running.AS_ASKED else "yes: the process has it still"
+    if how != running.AS_ASKED:
+        return "no: the process has it not" if how == running.ABSENT else "no: the process has another value"
+    return _path(name, "environment", candidate) or "yes: the process has it"
 
 
 def summary(line: Mapping[str, Any]) -> str:
     """Return what an operator is told: the verdict with both figures, the three facts, and what serves now."""
-    head = f"{line['result']}: {line['reason']}"
+    head = sentence(f"{line['result']}: {line['reason']}")
     lines = [f"Tried on {line['host']}: {change.words(line['change'])}", head]
     for shape, before in line["baseline_figures"].items():
         after = line["candidate_figures"].get(shape)
@@ -163,6 +173,8 @@ def summary(line: Mapping[str, Any]) -> str:
         lines += [f"  patched: {text}" for text in one["patched"]]
         lines += [f"  active: {one['active']}", f"  faster: {one['faster']}"]
     lines += [f"  {row}" for row in (line["verdict"] or {}).get("arithmetic", [])]
+    if recorded(line["verdict"]):
+        lines.append("The baseline is a recorded benchmark, and was not measured in this trial.")
     lines.append(_serves(line))
     return "\n".join(lines)
 
@@ -175,7 +187,10 @@ def _serves(line: Mapping[str, Any]) -> str:
         )
     if line["restored"]:
         return f"The host serves the baseline again (release {line['baseline_release']})."
-    return "The host does not serve the baseline again: see above for what it serves, and run playbooks/rollback.yml."
+    return (
+        "The host does not serve the baseline again. The message with which the run ends says what it serves; "
+        "playbooks/rollback.yml goes back."
+    )
 
 
 def _first(text: str) -> str:

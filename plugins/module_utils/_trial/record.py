@@ -8,11 +8,11 @@
  "host": "gpu-07", "instance": "qwen", "profile": "qwen3_5_397b_nvfp4",
  "version": "0.5.23", "commit": "<40 hex>", "tensor_parallel": 8, "topology": "8 x …",
  "change": {"patch_sets": ["sm120_fusion"], "arguments": {"flashinfer-allreduce-fusion-backend": "trtllm"},
-            "environment": {}},         values of the environment that may be secrets are "***"
+            "environment": {}},         values that may be secrets are "***"; null: argument or variable is taken out
  "gate": true,                          whether it opened the gate of FlashInfer's all-reduce fusion
  "result": "worse",                     better | same | worse | no verdict | inert | failed start | not measured
  "reason": "3740 became 236 (-93.7%), beyond …",    the verdict's, or the diagnosis of the failed start (which is also
-                                        what was better and did not stay, for a later step failed)
+                                        what was to stay and did not, for a later step failed)
  "verdict": {…},                        as in benchmarks.jsonl; null where nothing was measured
  "baseline": "<id of a benchmark>", "candidate": "<id of a benchmark, "" if it was not measured>",
  "baseline_figures": {"<shape>": 3740.0}, "candidate_figures": {"<shape>": 236.0},

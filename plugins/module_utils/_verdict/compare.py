@@ -139,7 +139,8 @@ def _judge(now: list[float], before: list[float], policy: Policy) -> Verdict:
     error = MEDIAN_FACTOR * pooled * math.sqrt(1 / len(now) + 1 / len(before))
     half = STUDENT[min(freedom, max(STUDENT))] * error
     change = ratio - 1
-    low, high = ratio * (1 - half) - 1, ratio * (1 + half) - 1
+    # Nothing loses more than everything, however wide the interval.
+    low, high = max(-1.0, ratio * (1 - half) - 1), ratio * (1 + half) - 1
     threshold = max(policy.threshold, policy.spreads * pooled)
     lines = (
         f"before: {_listed(before)}: median {old:g}",

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import time
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import bench
-from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.bench import BenchFailed, Target
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.bench import Abandoned, BenchFailed, Target
 
 from tests.unit.benchmark.case import KEY, SHAPE
 
@@ -145,7 +146,30 @@ def test_what_hangs_is_killed_with_all_that_it_started(stand: Stand) -> None:
 def test_it_is_not_waited_for_once_the_server_has_ended(stand: Stand) -> None:
     stand.does("echo it waits for a server; sleep 600")
     with pytest.raises(BenchFailed, match=r"the process that it measured has ended:\n  it waits for a server"):
-        bench.measure(stand.target(serves=lambda: False), SHAPE, 7, 500)
+        bench.measure(stand.target(serves=lambda: False), SHAPE, 7, 20)
+
+
+def test_it_ends_with_the_one_who_asked_for_it(stand: Stand) -> None:
+    stand.does(f"sleep 600 & echo $! > {stand.folder}/child; wait")
+    with pytest.raises(Abandoned, match="the run that asked for the benchmark has gone"):
+        bench.measure(stand.target(awaited=(stand.folder / "nobody").exists), SHAPE, 7, 20)
+    assert gone(int(stand.read("child")))
+
+
+@pytest.mark.skipif(not bench._with_us(), reason="there is no setpriv")
+def test_it_ends_with_the_process_that_runs_it_however_that_ends(stand: Stand) -> None:
+    stand.does(f"echo $$ > {stand.folder}/child; exec sleep 600")
+    runs = multiprocessing.get_context("fork").Process(target=bench.measure, args=(stand.target(), SHAPE, 7, 500))
+    runs.start()
+    try:
+        until = time.monotonic() + 20
+        while not ((stand.folder / "child").exists() and stand.read("child").strip()):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    finally:
+        runs.kill()
+        runs.join(20)
+    assert gone(int(stand.read("child")))
 
 
 def test_what_it_leaves_behind_in_the_background_does_not_outlive_it(stand: Stand) -> None:
@@ -158,5 +182,5 @@ def test_nobody_and_no_interpreter_are_said_so(stand: Stand) -> None:
     with pytest.raises(BenchFailed, match="there is no user llmfleet-nobody"):
         bench.measure(stand.target(user="llmfleet-nobody"), SHAPE, 7, 30)
     stand.program.unlink()
-    with pytest.raises(BenchFailed, match="cannot be run: No such file"):
+    with pytest.raises(BenchFailed, match="cannot be run: it is not there"):
         bench.measure(stand.target(), SHAPE, 7, 30)

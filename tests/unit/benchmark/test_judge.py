@@ -130,7 +130,7 @@ def test_the_table_has_a_line_for_each_shape_and_what_it_says_of_the_change() ->
     lines = text.splitlines()
     assert lines[0].split()[0] == "HOST" and len(lines) == 6
     assert "no baseline" in lines[1] and lines[2].endswith("worse -93.7%")
-    assert "gpu-08: nothing was measured yet" in lines and "gpu-07: x:2 cannot be read" in lines
+    assert "gpu-08: nothing was measured yet." in lines and "gpu-07: x:2 cannot be read." in lines
     assert table.report(hosts)["benchmarks"][0]["topology"] == TOPOLOGY
 
 
@@ -142,6 +142,20 @@ def test_the_same_deployment_measured_again_is_held_against_the_time_before() ->
     lost = made(*SLOW, id="lost", state="bad", verdict={"result": "worse"})
     [*_rows, last] = table.rows("gpu-07", [made(*FAST), lost, made(*FAST, id="later")])
     assert (last["verdict"]["against"], last["verdict"]["result"]) == ("b-old", "same")
+
+
+def test_what_was_judged_is_shown_as_it_was_judged() -> None:
+    """An inert change is not told by its speed, which says nothing of it."""
+    inert = {"result": "inert", "reason": "skipped", "change": 0.316, "low": -0.1, "high": 0.7, "threshold": 0.1}
+    tried = made(*FAST, id="tried", state="new", baseline="b-old", verdict={**inert, "arithmetic": []})
+    later = made(*FAST, id="later", state="other")
+    [_old, row, after] = table.rows("gpu-07", [made(*FAST), tried, later])
+    assert (row["verdict"]["against"], row["verdict"]["result"]) == ("b-old", "inert")
+    assert after["verdict"]["against"] == "b-old"
+    assert table.table({"gpu-07": [made(*FAST), tried]}, {}).splitlines()[2].endswith("  inert")
+    served = made(*FAST, id="served", state="new", baseline="b-old", verdict={**inert, "result": "better"})
+    [*_rows, row] = table.rows("gpu-07", [made(*FAST), made(*SLOW, id="between"), served])
+    assert (row["verdict"]["against"], row["verdict"]["change"]) == ("b-old", 0.316)
 
 
 def test_a_time_of_nothing_is_not_shown() -> None:

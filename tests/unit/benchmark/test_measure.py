@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import pytest
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import ended, measure, record, running
-from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.bench import BenchFailed
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.bench import Abandoned, BenchFailed
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.record import Run
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.sampling import Sampler, look
 from ansible_collections.llmfleet.sglang.plugins.module_utils._checkpoint.manifest import MANIFEST
+from ansible_collections.llmfleet.sglang.plugins.module_utils._gpu.kernel import Kernel
+from ansible_collections.llmfleet.sglang.plugins.module_utils._gpu.topology import Matrix
 
 from tests.unit.benchmark.case import ALONE, FAST, KEY, RELEASE, SHAPE, Serving, release
 
@@ -200,16 +203,112 @@ def test_starved_cards_are_a_finding(serving: Serving) -> None:
             pass
         one = sampler.samples[0]
     assert one.cards == look(serving.fake.run)
-    found = measure._starved(sampler_of([one] * 3), running_of(serving), serving.request())
+    view = serving.machine().look(serving.fake.run, 1)
+    found = measure._starved([one] * 3, view, running_of(serving), serving.request())
     assert [finding.id for finding in found] == ["gpu_starved"]
     assert "125 of 600 W" in found[0].message
 
 
-def sampler_of(samples: list[record.Sample]) -> Sampler:
-    """A sampler that has seen these."""
-    sampler = Sampler(lambda argv, timeout: None)  # type: ignore[arg-type,return-value]
-    sampler.samples = samples
-    return sampler
+@pytest.mark.parametrize(
+    ("changes", "visible", "cause"),
+    [
+        ({"p2p": Matrix({"GPU0": {"GPU1": "CNS"}, "GPU1": {"GPU0": "CNS"}})}, (), "exchange through main memory"),
+        ({"kernel": Kernel("", {}, (), None, None)}, (), "all-reduce by kernels"),  # nothing was found
+        ({"power_limit_default": 700.0}, (), "clocks that are held down"),
+        ({"power_limit_default": 700.0}, (1,), "all-reduce by kernels"),  # the other card's is not its own
+        ({"link_width": 4, "link_width_max": 16}, (), "a slow PCIe link"),
+    ],
+)
+def test_the_causes_of_starving_are_in_the_order_that_the_host_gives(
+    serving: Serving, changes: dict[str, Any], visible: tuple[int, ...], cause: str
+) -> None:
+    serving.fake.loads = {0: ("100", "125.00"), 1: ("100", "125.00")}
+    seen = serving.machine().look(serving.fake.run, 1)
+    if not set(changes) <= {"p2p", "kernel"}:
+        first, *others = seen.reading.gpus
+        seen = replace(seen, reading=replace(seen.reading, gpus=(replace(first, **changes), *others)))
+    else:
+        seen = replace(seen, **changes)
+    sample = record.Sample(1.0, look(serving.fake.run))
+    [found] = measure._starved([sample] * 3, seen, running_of(serving), serving.request(visible=visible))
+    assert f"Most likely: {cause}" in found.message
+
+
+class Slow:
+    """Stands for bench_serving: each run takes 20 seconds to start, and then measures for ten."""
+
+    def __init__(self, serving: Serving, busy: Callable[[float], tuple[float, float]]) -> None:
+        self.serving, self.busy, self.second = serving, busy, 0.0
+
+    def now(self) -> float:
+        return self.second
+
+    def measure(self, *given: Any) -> Run:
+        self.second += 30.0
+        return Serving.measure(self.serving, *given)
+
+    def __call__(self, *_given: Any, **_more: Any) -> Slow:
+        return self
+
+    def __enter__(self) -> Slow:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    @property
+    def samples(self) -> list[record.Sample]:
+        """One every two seconds, of one card with this use and draw."""
+        times = [float(at) for at in range(0, int(self.second), 2)]
+        return [record.Sample(at, (record.Card("GPU-1", *self.busy(at), 600.0),)) for at in times]
+
+
+@pytest.mark.parametrize(
+    ("busy", "starved"),
+    [
+        # While requests ran it starved, and while bench_serving started it did nothing.
+        (lambda second: (100.0, 125.0) if second % 30 >= 20 else (0.0, 30.0), True),
+        # Only the cold run was as it should be.
+        (lambda second: (100.0, 590.0 if second <= 30 else 125.0), True),
+        # It worked while requests ran; something else starved it between.
+        (lambda second: (100.0, 590.0) if second % 30 >= 20 else (100.0, 125.0), False),
+    ],
+)
+def test_only_what_cards_did_while_requests_ran_says_whether_they_starve(
+    serving: Serving, monkeypatch: pytest.MonkeyPatch, busy: Callable[[float], tuple[float, float]], starved: bool
+) -> None:
+    slow = Slow(serving, busy)
+    monkeypatch.setattr(measure, "Sampler", slow)
+    request = serving.request(runs=2, timeout=600.0)
+    found = measure.benchmark(request, serving.machine(measure=slow.measure, now=slow.now))
+    assert [one["id"] for one in found.findings] == (["gpu_starved"] if starved else [])
+
+
+def test_samples_are_counted_from_where_the_benchmark_began(serving: Serving) -> None:
+    with Sampler(serving.fake.run, began=100.0, every=0.01, clock=lambda: 142.0) as sampler:
+        while not sampler.samples:
+            pass
+    assert sampler.samples[0].second == 42.0
+
+
+def test_a_failed_run_is_given_time_to_show_that_the_service_died(
+    serving: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And one that ended well is not: it would only wait for nothing."""
+    seen: list[float] = []
+
+    def why(*given: Any) -> str:
+        seen.append(given[-1])
+        return "it died late" if given[-1] else ""
+
+    def fails(*_given: Any) -> Any:
+        raise BenchFailed("2 of 4 requests failed")
+
+    monkeypatch.setattr(ended, "why", why)
+    with pytest.raises(BenchFailed, match="it died late"):
+        measure.benchmark(serving.request(), serving.machine(measure=fails, patience=7.0))
+    measure.benchmark(serving.request(), serving.machine(patience=7.0))
+    assert seen == [7.0, 0.0]
 
 
 def running_of(serving: Serving) -> running.Running:
@@ -237,3 +336,40 @@ def test_patches_without_a_known_set_are_told_too() -> None:
     built = release()
     built["inputs"]["patch_sets"] = []
     assert [one["patch_set"] for one in running.patches_of(built)] == [""]
+
+
+def test_nothing_more_is_measured_for_a_run_that_has_gone(serving: Serving) -> None:
+    machine = serving.machine(awaited=lambda: len(serving.asked) < 3, patience=1000.0)
+    with pytest.raises(Abandoned, match="nothing more was measured, for the run that asked"):
+        measure.benchmark(serving.request(), machine)
+    assert len(serving.asked) == 3 and not serving.asked[0][0].awaited()
+
+
+def test_what_the_unit_and_the_host_give_to_every_service_is_no_part_of_a_deployment(serving: Serving) -> None:
+    folder = serving.root / "releases" / RELEASE
+    cache = f"/var/cache/sglang-qwen/{RELEASE}"
+    unit = {"CUDA_HOME": "/usr/local/cuda", "TRITON_CACHE_DIR": f"{cache}/triton", "PYTHONUNBUFFERED": "1"}
+    path = f"{folder}/venv/bin:/usr/local/cuda/bin:/usr/local/bin:/usr/bin:/bin"
+    serving.start(11, **unit, PATH=path, LC_ALL="C.UTF-8", INVOCATION_ID="9f")
+    assert set(running_of(serving).environment) == {"NCCL_P2P_LEVEL", "MY_API_TOKEN", "HTTPS_PROXY"}
+    own = {"CUDA_HOME": "/usr/local/cuda-13", "TRITON_CACHE_DIR": "/x", "PYTHONMALLOC": "malloc"}
+    serving.start(12, **{**unit, **own})
+    assert own.items() <= running_of(serving).environment.items()
+
+
+def test_a_variable_is_compared_by_its_value_whatever_it_is_and_no_secret_is_shown(serving: Serving) -> None:
+    serving.start(11, LC_ALL="C.UTF-8", CUDA_HOME="/usr/local/cuda", N="8")
+    wanted = {"LC_ALL": "C.UTF-8", "CUDA_HOME": "/x", "N": 8, "MY_API_TOKEN": "hunter3", "HOME": None, "NO": None}
+    told = running.described(running_of(serving), {**wanted, "OTHER": "1"})
+    assert told["compared"] == {
+        "LC_ALL": "as asked",
+        "CUDA_HOME": "another value",
+        "N": "as asked",
+        "MY_API_TOKEN": "another value",
+        "HOME": "another value",
+        "NO": "as asked",
+        "OTHER": "absent",
+    }
+    assert told["asked"]["CUDA_HOME"] == "/usr/local/cuda" and "hunter" not in json.dumps(told)
+    found = measure.benchmark(serving.request(tried={"LC_ALL": "C.UTF-8", "X": 1}), serving.machine())
+    assert found.tried == {"LC_ALL": "as asked", "X": "absent"}

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ import pytest
 import yaml
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.llmfleet.sglang.plugins.filter.benchmark import benchmark_verdict
-from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import measure, record
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import measure, record, table
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.bench import BenchFailed
+from ansible_collections.llmfleet.sglang.plugins.module_utils._report import detail
 from ansible_collections.llmfleet.sglang.plugins.modules import benchmark
 
 from tests.unit.benchmark.case import FAST, ROOT, SLOW, Serving, kept, made
@@ -28,7 +30,7 @@ class Case:
     def __init__(self, serving: Serving, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self.serving, self.capsys = serving, capsys
         self.place = serving.state / "qwen" / record.NAME
-        monkeypatch.setattr(benchmark, "Machine", lambda progress: serving.machine(progress=progress))
+        monkeypatch.setattr(benchmark, "Machine", serving.machine)
 
     def run(self, **changes: Any) -> dict[str, Any]:
         """Run the module."""
@@ -74,7 +76,7 @@ def test_a_failed_one_adds_none_and_says_why(case: Case, monkeypatch: pytest.Mon
             raise BenchFailed("bench_serving ended with 1:\n  ValueError: no")
         return Serving.measure(case.serving, *given)
 
-    monkeypatch.setattr(benchmark, "Machine", lambda progress: case.serving.machine(progress=progress, measure=fails))
+    monkeypatch.setattr(benchmark, "Machine", lambda **given: case.serving.machine(**given, measure=fails))
     done = case.run()
     assert done["failed"] and done["msg"].endswith("bench_serving ended with 1:\n  ValueError: no")
     assert not case.place.exists()
@@ -100,6 +102,29 @@ def test_a_loss_is_told_with_both_figures(case: Case) -> None:
     case.serving.figures = iter(SLOW)
     done = case.run(against="before")
     assert benchmark_verdict(done).startswith("The benchmark says worse: 3740 became 236 (-93.7%)")
+
+
+def test_what_was_judged_and_lost_is_no_baseline(case: Case) -> None:
+    case.before(*FAST, id="good", state="s7")
+    case.before(*SLOW, id="lost", state="s9", verdict={"result": "worse", "reason": "r"})
+    done = case.run(against="before")
+    assert done["against"]["id"] == "good" and done["benchmark"]["verdict"]["result"] == "same"
+
+
+def test_a_baseline_that_a_trial_took_from_the_record_is_told(case: Case) -> None:
+    case.before(*FAST, id="then", state="s0", at="2026-11-28T10:05:00+00:00")
+    assert "recorded" not in case.run(against="then")["benchmark"]["verdict"]
+    assert case.run(against="then", recorded=True)["benchmark"]["verdict"]["recorded"] is True
+    text = table.table({"gpu-07": kept(case.place)}, {})
+    assert text.count("held against the recorded benchmark of 2026-11-28T10:05, and not against one") == 1
+
+
+def test_the_reasons_are_those_of_the_record_and_each_has_words(case: Case) -> None:
+    assert "value of reason must be one of: " + ", ".join(record.REASONS) in case.run(reason="boredom")["msg"]
+    assert set(detail.BY) == set(record.REASONS)
+    specs = yaml.safe_load((ROOT / "roles/sglang_benchmark/meta/argument_specs.yml").read_text("utf-8"))
+    options = specs["argument_specs"]["main"]["options"]
+    assert options["sglang_benchmark_reason"]["choices"] == list(record.REASONS)
 
 
 def test_without_a_baseline_that_is_what_is_recorded(case: Case) -> None:
@@ -141,3 +166,21 @@ def test_a_win_by_taking_a_path_out_is_a_win(case: Case) -> None:
 def test_what_is_wrong_is_said_before_anything_is_measured(case: Case, changes: dict[str, Any], words: str) -> None:
     done = case.run(**changes)
     assert done["failed"] and words in done["msg"] and case.serving.asked == []
+
+
+def test_it_ends_when_nobody_waits_for_the_answer(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    monkeypatch.setattr(benchmark, "STANDARD_OUTPUT", writer)
+    assert "failed" not in case.run()
+    os.close(reader)
+    done = case.run()
+    os.close(writer)
+    assert done["failed"] and "the run that asked for the benchmark has gone" in done["msg"]
+    assert len(case.serving.asked) == 6 and len(kept(case.place)) == 1
+
+
+def test_the_values_of_variables_on_trial_are_recorded_as_the_process_has_them(case: Case) -> None:
+    done = case.run(change={"environment": {"NCCL_P2P_LEVEL": "PHB", "MY_API_TOKEN": "hunter2", "X": None}})
+    tried = {"NCCL_P2P_LEVEL": "another value", "MY_API_TOKEN": "as asked", "X": "as asked"}
+    assert done["benchmark"]["tried"] == tried and kept(case.place)[0].tried == tried
+    assert "hunter2" not in case.place.read_text()

@@ -115,6 +115,18 @@ def test_memory_is_held_for_so_long_and_no_process_listed(
     assert set(used(smi, monkeypatch, capsys)) == {smi.IDLE_MIB}
 
 
+def test_cards_of_an_engine_can_be_fully_used_at_little_power(
+    smi: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    smi.SETTINGS.write_text(json.dumps({"waits_watts": 122}))
+    query = ["--query-gpu=utilization.gpu,power.draw,power.limit", "--format=csv,noheader,nounits"]
+    call(smi, monkeypatch, *query)
+    assert "100" not in capsys.readouterr().out.split(",")[0]
+    monkeypatch.setattr(smi, "processes", lambda: engine(smi))
+    call(smi, monkeypatch, *query)
+    assert capsys.readouterr().out.splitlines() == ["100, 122.00, 600.00"] * 8
+
+
 def test_a_card_can_be_hidden(smi: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     smi.SETTINGS.write_text(json.dumps({"hidden": [3]}))
     assert call(smi, monkeypatch, "-L") == 0

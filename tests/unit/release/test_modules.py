@@ -37,7 +37,7 @@ def answer(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
     """Run a module in this process, whose priority stays as it is, and return what it answers."""
 
     def run(module: ModuleType, *, check: bool = False, **given: Any) -> dict[str, Any]:
-        monkeypatch.setattr(module, "give_way", lambda: None, raising=False)
+        monkeypatch.setattr(module, "build_gives_way", lambda: None, raising=False)
         with patch_module_args({**given, "_ansible_check_mode": check}), pytest.raises(SystemExit):
             module.main()
         said: dict[str, Any] = json.loads(capsys.readouterr().out)

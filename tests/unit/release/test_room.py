@@ -83,8 +83,8 @@ def test_what_has_a_link_elsewhere_takes_no_room(tmp_path: Path) -> None:
 def test_a_build_and_all_that_it_starts_give_way() -> None:
     code = (
         "import subprocess\n"
-        "from ansible_collections.llmfleet.sglang.plugins.module_utils._release.priority import give_way\n"
-        "give_way(); give_way()\n"
+        "from ansible_collections.llmfleet.sglang.plugins.module_utils._host.priority import build_gives_way\n"
+        "build_gives_way(); build_gives_way()\n"
         "print(subprocess.run(['sh', '-c', 'nice; ionice'], capture_output=True, text=True).stdout)"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / ".collections")}

@@ -115,7 +115,11 @@ def benchmark(name: str, release: str, speed: float, draw: float, state: str) ->
             "requests": 4 * concurrency,
             "cold": 1,
             "runs": [
-                {"output_tokens_per_second": round(speed * share * wave, 1)}
+                {
+                    "output_tokens_per_second": round(speed * share * wave, 1),
+                    "total_tokens_per_second": round(3 * speed * share * wave, 1),
+                    "seconds": 17.5,
+                }
                 for wave in (0.8, 1.0, 1.01, 0.99, 1.02, 0.985)
             ],
         }
@@ -133,6 +137,8 @@ def benchmark(name: str, release: str, speed: float, draw: float, state: str) ->
     return {
         "id": name,
         "at": "2026-11-30T12:01:00+00:00" if state == "now" else "2026-11-12T08:30:00+00:00",
+        "seconds": 120.0,
+        "instance": "qwen",
         "reason": "rollout",
         "release": release,
         "state": state,

@@ -13,8 +13,11 @@ from typing import Any
 
 import pytest
 from ansible_collections.llmfleet.sglang.plugins.action import fleet_report
-from ansible_collections.llmfleet.sglang.plugins.module_utils._report import files
+from ansible_collections.llmfleet.sglang.plugins.module_utils._report import files, override
 from ansible_collections.llmfleet.sglang.tests.unit.report import fleet
+
+from tests.unit.deployment.example import resolved
+from tests.unit.trial.test_gate import OPEN
 
 
 def act(
@@ -157,6 +160,20 @@ def test_an_override_is_said_where_there_is_no_recap(hosts: dict[str, Any], tmp_
     told = ["sglang_without_trial is set: no gate is open."] if kind != "deployment" else []
     assert act(hosts, folder=str(tmp_path), kind=kind)["words"].splitlines()[:-1] == told
     assert act(hosts, folder="", kind=kind)["words"] == "".join(told)
+
+
+@pytest.mark.parametrize("said", [None, "sglang_without_trial", "sglang_accepted_rules"])
+@pytest.mark.parametrize("kind", ["trial", "deployment"])
+def test_a_gate_that_is_open_without_a_win_is_a_finding_that_only_an_override_accepts(
+    hosts: dict[str, Any], kind: str, said: str | None
+) -> None:
+    """What is on trial needs no win; where somebody says that it needs none, a trial too has to say so."""
+    one = {**hosts["gpu-01"], "sglang_deployment": resolved(**OPEN), "sglang_tried": {"trials": [], "topology": "x"}}
+    if said:
+        one[said] = "on" if said == "sglang_without_trial" else [override.RULE]
+    found = fleet_report.findings_of({"gpu-01": one}, kind)["gpu-01"]
+    accepted = [each["accepted"] for each in found if each["id"] == override.RULE]
+    assert accepted == ([True] if said else [] if kind == "trial" else [False])
 
 
 def test_it_reads_what_this_run_measured(hosts: dict[str, Any], tmp_path: Path) -> None:

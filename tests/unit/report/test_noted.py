@@ -217,10 +217,11 @@ def test_the_newest_benchmarks_come_with_their_baselines_and_with_fewer_samples(
         ],
         "samples": [{"second": float(at), "cards": cards} for at in range(120)],
     }
-    lines = [{**line, "id": f"b{at}", "baseline": "b1" if at == 9 else ""} for at in range(10)]
+    lines = [{**line, "id": f"b{at}"} for at in range(10)]
+    lines[-1] |= {"baseline": "b1", "verdict": {"result": "same"}}
     (case.folder / "benchmarks.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
     answer = case.look()
-    assert [one["id"] for one in answer["benchmarks"]] == ["b1", "b6", "b7", "b8", "b9"]
+    assert [one["id"] for one in answer["benchmarks"]] == ["b1", "b5", "b6", "b7", "b8", "b9"]
     samples = answer["benchmarks"][-1]["samples"]
     assert len(samples) == noted.MOST_SAMPLES
     assert samples[0] == {"second": 0.0, "draw": 200.0, "limit": 1200.0, "utilisation": 91.0}

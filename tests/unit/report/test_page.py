@@ -221,6 +221,64 @@ def test_what_is_inert_says_why_and_not_how_fast(shapes: int) -> None:
     assert "It was skipped. The host serves the baseline again." in words
 
 
+@pytest.mark.parametrize("judged", [True, False])
+def test_of_a_single_shape_the_reason_is_said_without_its_name_and_count(judged: bool) -> None:
+    hosts = fleet.fleet(1)
+    lines = [{**one, "shapes": one["shapes"][1:2]} for one in fleet.measured(236.0)]
+    reason = "3740 became 236 (-93.7%), beyond the threshold of 10.0%"
+    if judged:
+        lines[-1] |= {"baseline": "b1", "verdict": {"result": "worse", "reason": reason, "change": -0.937}}
+    fleet.measure(hosts["gpu-01"], lines)
+    words = shown(hosts).words
+    assert f"worse {reason}." in words and "in 1 of 1 shapes" not in words
+    assert f"Faster: the release as a whole: worse, {reason}." in words
+
+
+@pytest.mark.parametrize("kind", ["deployment", "compared"])
+def test_what_the_measurement_found_stands_with_the_hosts_other_findings(kind: str) -> None:
+    """In its row, in the table of all findings, and host by host."""
+    hosts = fleet.fleet(1)
+    fleet.measure(hosts["gpu-01"], fleet.measured(236.0))
+    run = fleet.RUN
+    if kind == "compared":
+        del hosts["gpu-01"]["sglang_verdict"], hosts["gpu-01"]["sglang_benchmark_result"]
+        hosts["gpu-01"]["sglang_benchmark_measure"] = False
+        run = model.Run("benchmark", "blackwell", "2026-11-30T12:03:11+00:00")
+    report = model.report(run, list(hosts), hosts, list(hosts), {"gpu-01": fleet.FINDINGS})
+    assert [one["id"] for one in report["hosts"][0]["findings"] if one["kind"] == "benchmark"] == ["gpu_starved"]
+    words = Reader(page.page(report)).words
+    assert "2 warns" in words  # with preflight's own
+    assert words.count("8 cards were fully used at no more than 125 of 600 W") == 2
+    assert words.index("Host by host") < words.rindex("8 cards were fully used at no more than 125 of 600 W")
+
+
+def test_a_starved_measurement_of_an_earlier_run_is_no_finding_of_this_one() -> None:
+    hosts = fleet.fleet(1)
+    hosts["gpu-01"]["sglang_noted"]["benchmarks"] = fleet.measured(236.0)
+    assert "8 cards were fully used" not in shown(hosts).words
+
+
+def test_a_baseline_that_a_trial_did_not_measure_is_told() -> None:
+    hosts = fleet.fleet(1)
+    baseline, now = fleet.measured(236.0)
+    verdict = {"result": "worse", "reason": "r", "change": -0.937, "recorded": True}
+    fleet.measure(hosts["gpu-01"], [baseline, {**now, "reason": "trial", "baseline": "b1", "verdict": verdict}])
+    hosts["gpu-01"]["sglang_trial_result"] = {"trial": {**TRIAL, "verdict": verdict}}
+    run = model.Run("trial", "blackwell", "2026-11-30T12:03:11+00:00")
+    words = Reader(page.page(fleet.made(hosts, run))).words
+    assert "measured 2026-11-12 08:30 UTC, a recorded benchmark and not one that the trial made." in words
+    assert "The baseline is a recorded benchmark, and was not measured in this trial." in words
+    hosts["gpu-01"]["sglang_trial_result"] = {"trial": {**TRIAL, "verdict": {**verdict, "recorded": False}}}
+    hosts["gpu-01"]["sglang_noted"]["benchmarks"][-1]["verdict"] = {**verdict, "recorded": False}
+    assert "a recorded benchmark" not in Reader(page.page(fleet.made(hosts, run))).words
+
+
+def test_what_could_not_be_read_is_told_in_sentences() -> None:
+    problems = ["b.jsonl:2 cannot be read, and is left out: torn", "No snapshot."]
+    words = shown({"h1": fleet.host(1, problems=problems)}).words
+    assert "left out: torn." in words and "No snapshot.." not in words
+
+
 def test_older_figures_are_shown_as_such() -> None:
     hosts = fleet.fleet(1)
     hosts["gpu-01"]["sglang_noted"]["benchmarks"] = fleet.measured(236.0)
@@ -237,6 +295,7 @@ def test_what_is_compared_alone_has_a_head_that_says_so() -> None:
     run = model.Run("benchmark", "blackwell", "2026-11-30T12:03:11+00:00")
     words = Reader(page.page(fleet.made(hosts, run))).words
     assert "Throughput and power, measured before this run" in words and "was 3740" in words
+    assert "worse -93.7%" in words  # as the table says
     assert "It was measured" not in words
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.llmfleet.sglang.plugins.module_utils._cutover import times
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host import completion
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.completion import Request, verify
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.stop import Report
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.watch import Machine
@@ -48,6 +49,29 @@ def test_a_stop_is_noted_from_when_the_service_was_told_to_end(path: Path, monke
     [step] = steps(path)
     assert (step["step"], step["service"]) == ("stop", "sglang-kimi")
     assert 30 <= step["at"] - before + 0.01 <= 35 and step["ended"] < step["at"]
+
+
+def test_what_had_come_up_by_itself_is_noted_with_since_when(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine
+) -> None:
+    """The run that had stopped the old service died, and another one asks, or stops, what serves since."""
+    asked: list[tuple[Any, ...]] = []
+
+    def since(*given: Any) -> float:
+        asked.append(given[1:3])
+        return 123.456
+
+    monkeypatch.setattr(service_stop, "ready_since", since)
+    monkeypatch.setattr(completion, "ready_since", since)
+    stop(path, monkeypatch, Report(before={"unit": UNIT}, stopped=True))
+    assert steps(path)[-1]["since"] == 123.46
+    engine.script = lambda number, body: (200, reply("Paris."))
+    host = FakeHost(tmp_path)
+    host.add_unit("sglang-qwen.service", main_pid=10)
+    request = Request(engine.url, (FRANCE,), MODEL, "sglang-qwen.service", timeout=20, times=path)
+    verify(request, Machine(host.run, host.proc, host.clock, host.sleep))
+    assert [one.get("since") for one in steps(path)[1:]] == [123.46, None]
+    assert asked == [(path, "sglang-kimi.service"), (path, "sglang-qwen.service")]
 
 
 def test_one_that_could_not_be_proven_gone_is_noted_too(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,6 +51,38 @@ def test_what_an_earlier_run_left_unfinished_counts_as_down_and_is_not_drawn() -
     assert line.begun == fleet.START + 3600 and line.segments[0].kind == "drain"
 
 
+def resumed(*steps: tuple[str, float, dict[str, Any]]) -> dict[str, Any]:
+    """Times of a run that died after its start, and of these steps an hour and more later."""
+    died: list[tuple[str, float, dict[str, Any]]] = [("begin", 0.0, {}), ("stop", 6.0, {}), ("start", 16.0, {})]
+    kept = fleet.times(0)
+    kept["steps"] = [{"step": step, "at": fleet.START + at, **more} for step, at, more in (*died, *steps)]
+    return {**kept, "first_run": "b" * 12}
+
+
+def test_what_came_up_by_itself_serves_from_when_on_it_was_ready_and_not_from_when_somebody_asked() -> None:
+    since = {"since": fleet.START + 71.0}
+    line = timeline.read(resumed(("begin", 3600.0, {}), ("ready", 3601.0, since), ("answers", 3607.0, {})))
+    assert (line.down_seconds, line.down_since) == (65.0, None)
+    # What is drawn is what this run did.
+    assert kinds(line) == [("drain", 1.0), ("prove", 6.0)]
+    ahead = timeline.read(resumed(("begin", 3600.0, {}), ("ready", 3601.0, since)), 3600.0)
+    assert ahead.down_seconds == 65.0
+    told = timeline.read(resumed(("begin", 3600.0, {}), ("ready", 3601.0, {}), ("answers", 3607.0, {})))
+    assert told.down_seconds == 3595.0
+
+
+def test_what_came_up_by_itself_and_is_stopped_again_was_down_twice() -> None:
+    stop = {"since": fleet.START + 71.0, "ended": fleet.START + 3610.0}
+    steps: list[tuple[str, float, dict[str, Any]]] = [
+        *(("begin", 3600.0, {}), ("stop", 3602.0, stop)),
+        *(("start", 3611.0, {}), ("ready", 3660.0, {})),
+    ]
+    line = timeline.read(resumed(*steps))
+    assert line.down_seconds == 65.0 + 58.0
+    still = timeline.read(resumed(*steps[:-1]))
+    assert (still.down_seconds, still.down_since) == (None, fleet.START + 3602.0)
+
+
 def test_where_nothing_had_served_nothing_was_down() -> None:
     kept = fleet.times(0)
     kept["steps"] = [one for one in kept["steps"] if one["step"] != "stop"]

@@ -114,6 +114,32 @@ def test_no_answer_and_a_wrong_one_are_failures(path: Path) -> None:
     assert steps(path) == ["start", "failed"]
 
 
+def test_what_an_earlier_run_stopped_and_nobody_has_asked_since(path: Path) -> None:
+    assert times.unanswered_since(path) is None  # nothing is kept
+    hold(path, "a" * 12)
+    times.note(path, times.BEGIN, 200.0)
+    times.note(path, times.STOP, 201.0, ended=204.0)
+    times.note(path, times.START, 205.0)
+    assert times.unanswered_since(path) is None  # this run asks what it starts at once
+    hold(path, "b" * 12, 300.0)
+    assert times.unanswered_since(path) == 204.0
+    times.note(path, times.BEGIN, 3600.0)
+    assert times.unanswered_since(path) == 204.0
+    times.note_answers(path, None, 3700.0, problem=True)
+    assert times.unanswered_since(path) == 3700.0  # what answers wrongly does not serve
+    times.note_answers(path, 3800.0, 3801.0, problem=False, since=3750.126)
+    assert times.read(path)["steps"][-2:] == [
+        {"step": "ready", "at": 3800.0, "since": 3750.13},
+        {"step": "answers", "at": 3801.0},
+    ]
+    assert times.unanswered_since(path) is None
+    cut_over(path, times.VERDICT, times.STOP)
+    hold(path, "c" * 12, 300.0)
+    assert times.unanswered_since(path) is not None
+    times.note(path, times.VERDICT, 5000.0)
+    assert times.unanswered_since(path) is None  # it came to its end
+
+
 @pytest.mark.parametrize("text", ["", "no JSON", "[]", '{"schema": 2, "steps": []}', '{"schema": 1}'])
 def test_a_file_that_cannot_be_read_is_no_reason_to_fail(path: Path, text: str) -> None:
     path.write_text(text)

@@ -17,6 +17,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -180,8 +181,26 @@ def _heed_ctrl_c() -> None:
 
 def _below(pid: int) -> list[int]:
     """The processes below one: Ansible's workers are in sessions of their own."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:  # it has ended meanwhile
+        return []
     return [one for child in map(int, children) for one in (child, *_below(child))]
+
+
+def _await_step(pid: int, timeout: float = 60) -> None:
+    """Wait until the step that is held has begun: a Ctrl-C while Ansible starts a worker can be lost (seen in 2.21)."""
+    deadline = time.monotonic() + timeout
+    while not any("sleep\0" in _command(one) for one in _below(pid)):
+        assert time.monotonic() < deadline, "the step did not begin"
+        time.sleep(0.05)
+
+
+def _command(pid: int) -> str:
+    """A process's words, each ended by NUL; "" when it is gone."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace")
+    return ""
 
 
 @dataclass(frozen=True)
@@ -346,6 +365,7 @@ class Stage:
                 output += line
                 if text in line:
                     break
+            _await_step(run.pid)
             for pid in [run.pid, *_below(run.pid)] if how == signal.SIGKILL else [run.pid]:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, how)

@@ -70,6 +70,18 @@ def test_a_host_that_was_left_out_is_said_with_or_without_hooks(facts: dict[str,
     assert said in found.message and ("/r/drained.json" in found.message) is not bool(hook)
 
 
+@pytest.mark.parametrize("cut_short", [True, False])
+def test_a_change_that_serves_and_is_drained_is_put_back_by_a_deployment(cut_short: bool) -> None:
+    """The same command would try the change against itself, and is refused."""
+    out = {"sglang_verdict": SERVES, "sglang_undrain_tasks": "haproxy", "sglang_drain_state": "drained"}
+    lost = {**out, recap.CUT_SHORT: cut_short}
+    assert "the same command does it" in recap.fate("h", lost, alive=cut_short).message
+    found = recap.fate("h", {**lost, "sglang_trial_base": {"name": "qwen"}}, alive=cut_short)
+    assert (found.state, found.failed) == ("drained", True) and "same command" not in found.message
+    assert found.message.startswith("It serves the change that was tried, and is out of the load balancer.")
+    assert "deploy.yml does it, and keeps the change if it was put into the inventory before" in found.message
+
+
 def fleet(*facts: dict[str, Any], **common: Any) -> dict[str, dict[str, Any]]:
     return {f"h{number}": {"sglang_deployment": {}, **common, **one} for number, one in enumerate(facts, 1)}
 

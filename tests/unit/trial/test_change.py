@@ -5,18 +5,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from ansible.errors import AnsibleFilterError
 from ansible_collections.llmfleet.sglang.plugins.filter import trial as filters
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import running
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host import systemd
+from ansible_collections.llmfleet.sglang.plugins.module_utils._release import identity
+from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd.environment import of_service
 from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd.quote import launch_words
 from ansible_collections.llmfleet.sglang.plugins.module_utils._trial import change
 
-from tests.unit.benchmark.case import FAST, TOPOLOGY, made
+from tests.unit.benchmark import case
+from tests.unit.benchmark.case import FAST, TOPOLOGY
 from tests.unit.deployment.example import PROFILE, resolved, variables
 
+INTERPRETER = "cpython 3.11.2 x86_64"
+LOCK = "torch==2.14.1 \\\n    --hash=sha256:00\nidna==3.0 \\\n    --hash=sha256:01\n"
 SIZE = {"arguments": {"chunked-prefill-size": 8192}}
 
 
@@ -98,23 +105,54 @@ def test_an_unknown_patch_set_is_refused_with_those_that_there_are() -> None:
         changed({"patch_sets": ["sm121"]})
 
 
-def serving(deployment: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """What the module benchmark_info says of a host that serves this."""
+def made(deployment: dict[str, Any], lock: str = LOCK, interpreter: str = INTERPRETER) -> dict[str, Any]:
+    """What the module release_status says of a deployment whose release is there."""
+    parts = identity.inputs(
+        commit=deployment["build"]["commit"],
+        version=deployment["build"]["version"],
+        patch_sets=deployment["patch_sets"],
+        lock=lock,
+        interpreter=interpreter,
+        environment=deployment["build"]["environment"],
+    )
+    name = identity.release_id(deployment["build"]["version"], parts)
+    return {"id": name, "inputs": parts, "interpreter": interpreter, "missing": []}
+
+
+def serving(
+    deployment: dict[str, Any],
+    release: dict[str, Any] | None = None,
+    process: dict[str, str] | None = None,
+    wanted: dict[str, Any] | None = None,
+    **changes: Any,
+) -> dict[str, Any]:
+    """What the module benchmark_info says of a host that serves this.
+
+    release: what it was built as; process: variables of the process over those of the deployment; wanted: those that
+    the module is asked to compare, the deployment's own if left out.
+    """
+    built = release or made(deployment)
     argv = [word for group in launch_words(deployment["launch"]["arguments"]) for word in group]
-    serves = {
-        "state": "s1",
-        "commit": deployment["build"]["commit"],
-        "patch_sets": [one["name"] for one in deployment["patch_sets"]],
-        "arguments": running.parse_arguments(argv),
-        "environment": running.hidden({**deployment["launch"]["environment"], "MAX_JOBS": "4"}),
-        **changes,
-    }
-    return {"serving": serves, "benchmarks": [], "topology": TOPOLOGY}
+    folder = Path("/opt/sglang/releases", built["id"])
+    own = of_service({**deployment, "launch": {"environment": {}}}, {"id": built["id"], "path": str(folder)})
+    environ = {**own, **deployment["launch"]["environment"], "MAX_JOBS": "4", "LANG": "C.UTF-8", **(process or {})}
+    record = {"id": built["id"], "inputs": built["inputs"]}
+    found = running.Running(systemd.Unit("sglang-qwen"), ("python", *argv), environ, record, folder)
+    told = running.described(found, deployment["launch"]["environment"] if wanted is None else wanted)
+    return {"serving": {**told, "state": "s1", **changes}, "benchmarks": [], "topology": TOPOLOGY}
+
+
+def hindrances(
+    info: dict[str, Any], base: dict[str, Any], changed: dict[str, Any] | None = None, **options: Any
+) -> list[str]:
+    """What keeps a host from the trial of a change to what its release is made of."""
+    release = options.pop("release", None) or made(base)
+    return filters.trial_hindrances(info, base, changed or base, release, **options)
 
 
 def test_a_host_that_serves_the_deployment_can_try_a_change() -> None:
     base = resolved(arguments={"json-model-override-args": '{"a": 1}', "seed": -1}, environment={"MY_TOKEN": "x"})
-    assert filters.trial_hindrances(serving(base), base, base) == []
+    assert hindrances(serving(base), base) == []
 
 
 @pytest.mark.parametrize(
@@ -123,23 +161,122 @@ def test_a_host_that_serves_the_deployment_can_try_a_change() -> None:
         ({"commit": "0" * 40}, "commit 000000000000 serves"),
         ({"patch_sets": []}, "its patch sets are []"),
         ({"arguments": {}}, "--tp-size is not set, and the deployment's 8"),
-        ({"environment": {}}, "NCCL_P2P_LEVEL is not set, and the deployment's SYS"),
+        ({"process": {"NCCL_P2P_LEVEL": "PHB"}}, "NCCL_P2P_LEVEL is PHB, and the deployment's SYS"),
+        ({"process": {"PYTHONMALLOC": "malloc"}}, "PYTHONMALLOC is malloc, and the deployment's not set"),
+        ({"process": {"CUDA_HOME": "/usr/local/cuda-13"}}, "CUDA_HOME is /usr/local/cuda-13, and the deployment's not"),
     ],
 )
 def test_a_host_that_serves_something_else_is_told_to_deploy_first(changes: dict[str, Any], words: str) -> None:
     base = resolved()
-    first, *rest = filters.trial_hindrances(serving(base, **changes), base, base)
+    first, *rest = hindrances(serving(base, **changes), base)
     assert "deploy it first" in first
     assert any(words in line for line in rest), rest
+
+
+OWN = {"CUDA_HOME": "/usr/local/cuda-13", "PYTHONMALLOC": "malloc", "TRITON_CACHE_DIR": "/x", "LC_ALL": "C", "N": "8"}
+
+
+def test_a_deployment_may_set_what_the_unit_or_the_host_sets_too() -> None:
+    base = resolved(environment=OWN)
+    assert hindrances(serving(base), base) == []
+    for name in OWN:
+        first, *rest = hindrances(serving(base, process={name: "other"}), base)
+        assert "deploy it first" in first and rest == [f"{name} is other, and the deployment's {OWN[name]}"]
+    same = resolved(environment={"CUDA_HOME": "/usr/local/cuda"})
+    assert hindrances(serving(same), same) == []
+
+
+def test_a_secret_is_compared_and_never_shown() -> None:
+    base = resolved(environment={"MY_TOKEN": "hunter2"})
+    first, *rest = hindrances(serving(base, process={"MY_TOKEN": "hunter3"}), base)
+    assert "deploy it first" in first
+    assert rest == ["MY_TOKEN is another one than the deployment's, and may be a secret"]
+
+
+@pytest.mark.parametrize("trial", [{"LC_ALL": "C"}, {"CUDA_HOME": "/usr/local/cuda"}])
+def test_a_variable_that_serves_already_is_no_change(trial: dict[str, str]) -> None:
+    base, after = resolved(environment={"N": "1"}), resolved(environment={"N": "2", **trial})
+    wanted = {**after["launch"]["environment"], **base["launch"]["environment"]}
+    [text] = hindrances(serving(base, process={"LC_ALL": "C"}, wanted=wanted), base, after)
+    [(name, value)] = trial.items()
+    assert text == f"The change sets {name} to {value}, which what serves has already: leave it out."
+    other = serving(base, process={"LC_ALL": "de", "CUDA_HOME": "/usr/local/cuda"}, wanted={**wanted, name: "/y"})
+    assert hindrances(other, base, after) == []
+
+
+def edited(deployment: dict[str, Any]) -> dict[str, Any]:
+    """The deployment with other edits in its first patch set."""
+    first, *others = deployment["patch_sets"]
+    edits = [{**first["edits"][0], "file": "sglang/other.py"}, *first["edits"][1:]]
+    return {**deployment, "patch_sets": [{**first, "edits": edits}, *others]}
+
+
+@pytest.mark.parametrize(
+    ("release", "words"),
+    [
+        (
+            lambda base: made(base, interpreter="cpython 3.12.9 x86_64"),
+            f"it runs on {INTERPRETER}, and the deployment's sglang_python is cpython 3.12.9 x86_64",
+        ),
+        (
+            lambda base: made(base, lock=LOCK.replace("2.14.1", "2.15.0")),
+            "package torch is 2.14.1, and the deployment's lock has 2.15.0",
+        ),
+        (
+            lambda base: made(resolved(build_environment={"NVCC_FLAGS": "-O1", "A_TOKEN": "hunter2"})),
+            "it was built with NVCC_FLAGS not there, and now that would be -O1 (sglang_build_environment, or",
+        ),
+        (
+            lambda base: made(edited(base)),
+            "patch set sm120 has other edits in the release that serves than in the deployment",
+        ),
+        (lambda base: {**made(base), "id": "other"}, "serves, and the deployment's is other"),
+        (
+            lambda base: {
+                "id": "",
+                "inputs": {},
+                "interpreter": INTERPRETER,
+                "missing": ["a lock of its packages in /l"],
+            },
+            "it was built with other sglang_build_overrides or sglang_uv_version, or its lock was removed",
+        ),
+        (
+            lambda base: {"id": "", "inputs": {}, "interpreter": "cpython 3.12.9 x86_64", "missing": ["a lock in /l"]},
+            f"it runs on {INTERPRETER}, and the deployment's sglang_python is cpython 3.12.9 x86_64",
+        ),
+        (
+            lambda base: {"id": "", "inputs": {}, "interpreter": "", "missing": ["the commit 1a in /m"]},
+            "the commit 1a in",
+        ),
+    ],
+)
+def test_a_baseline_from_another_release_is_refused_with_what_differs(release: Any, words: str) -> None:
+    """Else two things would change, and one be measured."""
+    base = resolved()
+    first, *rest = hindrances(serving(base), base, changed(SIZE), release=release(base))
+    assert "deploy it first" in first and any(words in line for line in rest), rest
+    assert "hunter2" not in str(rest)
+
+
+def test_a_patch_set_of_the_change_is_its_own() -> None:
+    base = resolved()
+    assert hindrances(serving(base), base, changed({"patch_sets": ["sm120_fusion"]})) == []
+
+
+def test_of_many_packages_that_differ_a_few_are_named() -> None:
+    base = resolved()
+    other = made(base, lock="".join(f"p{number}==2 \\\n    --hash=sha256:0{number}\n" for number in range(20)))
+    _first, *rest = hindrances(serving(base), base, release=other)
+    assert len(rest) == change.MOST + 1 and rest[-1] == f"and {22 - change.MOST} more of that kind"
 
 
 def test_nothing_of_ours_no_shapes_or_another_size_is_a_hindrance() -> None:
     base = resolved()
     other = resolved(arguments={"tp-size": 4})
-    assert "is inactive" in filters.trial_hindrances({"serving": {"problem": "x is inactive"}}, base, base)[0]
+    assert "is inactive" in hindrances({"serving": {"problem": "x is inactive"}}, base)[0]
     bare = {**base, "benchmark": {"shapes": []}}
-    assert "has no 'benchmark'" in filters.trial_hindrances(serving(bare), bare, bare)[0]
-    assert "tensor parallel size 4" in filters.trial_hindrances(serving(base), base, other)[0]
+    assert "has no 'benchmark'" in hindrances(serving(bare), bare)[0]
+    assert "tensor parallel size 4" in hindrances(serving(base), base, other)[0]
 
 
 def test_a_recorded_baseline_is_of_what_serves_with_the_same_shapes_and_cards() -> None:
@@ -147,13 +284,20 @@ def test_a_recorded_baseline_is_of_what_serves_with_the_same_shapes_and_cards() 
     base = resolved(benchmark_shapes=[shape])
     told = serving(base)
     kept = [
-        made(*FAST, id="right", state="s1"),
-        made(*FAST, id="lost", state="s1", verdict={"result": "no verdict"}),
-        made(*FAST, id="state", state="s2"),
-        made(*FAST, id="cards", state="s1", topology="no GPU"),
+        case.made(*FAST, id="right", state="s1"),
+        case.made(*FAST, id="lost", state="s1", verdict={"result": "no verdict"}),
+        case.made(*FAST, id="state", state="s2"),
+        case.made(*FAST, id="cards", state="s1", topology="no GPU"),
     ]
     told["benchmarks"] = [one.as_dict() for one in kept]
     assert filters.trial_baseline(told, base)["id"] == "right"
-    assert filters.trial_hindrances(told, base, base, recorded=True) == []
+    assert hindrances(told, base, recorded=True) == []
     assert filters.trial_baseline(told, resolved()) == {}
-    assert "leave sglang_trial_baseline out" in filters.trial_hindrances(serving(base), base, base, True)[0]
+    assert "leave sglang_trial_baseline out" in hindrances(serving(base), base, recorded=True)[0]
+
+
+def test_what_is_taken_out_is_said_so() -> None:
+    trial = {"arguments": {"sleep_on_idle": None}, "environment": {"X": None, "A": 1, "MY_TOKEN": "hunter2"}}
+    assert change.words(trial) == "--sleep-on-idle taken out, A=1, MY_TOKEN=***, X taken out"
+    assert change.shown(trial)["environment"] == {"A": "1", "MY_TOKEN": "***", "X": None}
+    assert change.words(change.shown(trial)) == change.words(trial)  # as a record is told again

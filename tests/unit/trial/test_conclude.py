@@ -46,6 +46,7 @@ def candidate(*figures: float, log: tuple[str, ...] = ()) -> Benchmark:
         state="new",
         resolved={"chunked-prefill-size": 4096},
         environment={"NCCL_P2P_LEVEL": "PHB"},
+        tried={"NCCL_P2P_LEVEL": "as asked", "HUB_TOKEN": "another value"},
         paths=tuple(one.as_dict() for one in paths.taken(PATHS, seen)),
     )
     concerned = [one.id for one in PATHS if paths.concern(one, CHANGE)]
@@ -82,6 +83,7 @@ def test_patched_active_and_faster_are_three_facts() -> None:
     assert told["--flashinfer-allreduce-fusion-backend trtllm"]["active"].startswith("yes: ")
     assert told["--chunked-prefill-size 8192"]["active"] == "no: /server_info says 4096"
     assert told["NCCL_P2P_LEVEL=PHB"]["active"] == "yes: the process has it"
+    assert told["HUB_TOKEN=***"]["active"] == "no: the process has another value"
 
 
 def test_what_was_taken_out_is_told_as_that() -> None:
@@ -95,6 +97,35 @@ def test_what_was_taken_out_is_told_as_that() -> None:
     ]
     [never, _other] = conclude.facts(change, None, PATCHES, "failed start: x")
     assert never["active"] == "unknown: it never served"
+
+
+@pytest.mark.parametrize(
+    ("value", "how", "what", "active"),
+    [
+        ("1", "as asked", "X=1", "yes: the process has it"),
+        ("1", "absent", "X=1", "no: the process has it not"),
+        ("1", "another value", "X=1", "no: the process has another value"),
+        (None, "as asked", "X taken out", "no: the process has it not"),
+        (None, "another value", "X taken out", "yes: the process has it still"),
+    ],
+)
+def test_a_variable_is_active_with_its_value(value: Any, how: str, what: str, active: str) -> None:
+    after = made(*FAST, tried={"X": how}, environment={"X": "1"})
+    [one] = conclude.facts({"environment": {"X": value}}, after, (), "same: x")
+    assert (one["what"], one["active"]) == (what, active)
+    # As it was recorded before values were compared.
+    [old] = conclude.facts({"environment": {"X": value}}, made(*FAST, environment={"X": "1"}), (), "same: x")
+    assert old["active"] == "unknown: nothing tells"
+
+
+def test_a_variable_that_switches_a_path_says_whether_the_path_is_taken() -> None:
+    name = "SGLANG_ENABLE_PCIE_IPC_ALLREDUCE"
+    [path] = [one for one in PATHS if name in one.environment]
+    by = {"patch_sets": (), "arguments": (), "environment": (name,)}
+    taken = {"id": path.id, "asked": True, "active": False, "evidence": "left off", "source": "", "by": by}
+    for how, active in (("as asked", "no: left off"), ("absent", "no: the process has it not")):
+        after = made(*FAST, tried={name: how}, paths=(taken,))
+        assert conclude.facts({"environment": {name: "1"}}, after, (), "x")[0]["active"] == active
 
 
 def test_a_path_that_was_skipped_is_inert() -> None:
@@ -143,9 +174,41 @@ def test_what_was_better_and_did_not_stay_is_no_win_and_its_cause_is_told() -> N
     assert not recap.fate("h", same, alive=True).failed
 
 
+@pytest.mark.parametrize(
+    ("same", "kept", "result"),
+    [("keep", False, "failed start"), ("keep", True, "same"), ("back", False, "same")],
+)
+def test_the_same_that_was_to_be_kept_and_did_not_stay_is_said_so(same: str, kept: bool, result: str) -> None:
+    cause = "The record cannot be written: No space left on device."
+    told = line(candidate(*FAST), replace(WENT_BACK, cause=cause, kept=kept, fails_on=conclude.fails_on(same)))
+    assert told["verdict"]["result"] == "same" and told["result"] == result
+    text = conclude.summary(told)
+    if result == "failed start":
+        assert told["reason"].startswith("It was same (") and told["reason"].endswith(f"and did not stay: {cause}")
+        assert cause in text and "The host serves the baseline again" in text
+    variables = {"sglang_verdict": {"serves": False, "restored": True}, "sglang_trial_result": {"trial": told}}
+    assert recap.fate("h", variables, alive=True).failed is (result == "failed start")
+
+
 def test_a_baseline_that_did_not_come_back_is_said_so() -> None:
     told = line(candidate(*SLOW), replace(WENT_BACK, restored=False))
-    assert "does not serve the baseline again" in conclude.summary(told)
+    text = conclude.summary(told)
+    assert "does not serve the baseline again" in text
+    # It is the last line of what is printed, and what serves is said by what the run fails with.
+    assert "above" not in text and "The message with which the run ends says what it serves" in text
+
+
+def test_a_recorded_baseline_is_told() -> None:
+    after = candidate(*SLOW)
+    assert "recorded" not in conclude.summary(line(after))
+    told = line(replace(after, verdict={**(after.verdict or {}), "recorded": True}))
+    assert "The baseline is a recorded benchmark, and was not measured in this trial." in conclude.summary(told)
+
+
+def test_the_verdict_of_a_trial_is_a_sentence_and_a_journal_is_left_alone() -> None:
+    assert "beyond the threshold of 10.0%.\n" in conclude.summary(line(candidate(*SLOW)))
+    cause = "It ended.\nFrom its journal:\n  x"
+    assert f"failed start: {cause}\n" in conclude.summary(line(None, replace(WENT_BACK, cause=cause, measured=False)))
 
 
 def test_no_secret_is_in_it() -> None:
@@ -189,6 +252,7 @@ def test_the_module_adds_a_line_that_is_read_again(
         "measured": True,
         "restored": True,
         "gate": True,
+        "fails_on": ["worse"],
     }
     done = run(trial_record, {**asked, "_ansible_check_mode": check}, capsys)
     assert done["changed"] is True and done["trial"]["result"] == "worse"
@@ -197,5 +261,7 @@ def test_the_module_adds_a_line_that_is_read_again(
     told = run(benchmark_info, info, capsys)
     assert [one["result"] for one in told["trials"]] == ([] if check else ["worse"])
     assert [one["id"] for one in told["benchmarks"]] == ["b-old", "after"] and told["problems"] == []
+    to_stay = run(trial_record, {**asked, "fails_on": [], "cause": "No space.", "_ansible_check_mode": True}, capsys)
+    assert to_stay["trial"]["result"] == "failed start" and "did not stay: No space." in to_stay["trial"]["reason"]
     lost = run(trial_record, {**asked, "candidate": "nobody"}, capsys)
     assert lost["failed"] and "There is no benchmark nobody" in lost["msg"]

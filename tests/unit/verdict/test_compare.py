@@ -144,6 +144,13 @@ def test_a_verdict_of_worse_or_better_is_shown_by_its_own_figures(one: list[floa
     assert verdict.result not in ("better", "worse") or abs(verdict.change) >= 0.10
 
 
+def test_nothing_can_lose_more_than_everything() -> None:
+    """Runs that scatter this wildly have an interval that is wider than the figures can be."""
+    verdict = compare(now(0, 100, 900, 2500), now(0, 2000, 3000, 100))
+    assert verdict.low == -1.0 and verdict.high is not None and verdict.high > 0
+    assert any("interval of the change (95 %): -100.0% to +" in line for line in verdict.arithmetic)
+
+
 @given(RUNS)
 def test_runs_against_themselves_are_never_better_or_worse(runs: list[float]) -> None:
     assert compare(Measurement(runs, 0), Measurement(runs, 0)).result in ("same", "no verdict")
