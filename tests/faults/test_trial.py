@@ -22,6 +22,8 @@ BENCHMARK = PROJECT / "playbooks" / "benchmark.yml"
 ARGUMENTS = yaml.safe_load((INVENTORY / "group_vars/sglang/cpu.yml").read_text())["sglang_arguments"]
 # As few runs as a verdict takes, with time enough on a busy machine, and long prompts.
 SHAPE = {"input_tokens": 1024, "output_tokens": 2, "concurrency": 2, "requests": 24}
+# Runs of some seconds: the cards are looked at every two.
+LASTING = {"input_tokens": 64, "output_tokens": 32, "concurrency": 4, "requests": 128}
 SHORT = {"sglang_benchmark_runs": 4, "sglang_benchmark_timeout": 1500, "sglang_benchmark_shapes": [SHAPE]}
 # A pass of the engine for every eight tokens of a prompt: a loss that other load on the machine does not hide.
 SLOW = {"arguments": {"chunked-prefill-size": 8}}
@@ -111,7 +113,8 @@ def test_a_canary_that_is_slower_goes_back_and_both_figures_are_told(node: Host,
 def test_cards_that_wait_are_found_while_they_are_measured(node: Host, baseline: Serving) -> None:
     gpus(waits_watts=122)
     try:
-        run = Deployment({**PROFILE, **SHORT}, book=BENCHMARK).end(timeout=1500).must_pass()
+        asked = {**PROFILE, **SHORT, "sglang_benchmark_shapes": [LASTING]}
+        run = Deployment(asked, book=BENCHMARK).end(timeout=1500).must_pass()
     finally:
         gpus()
     starved = "8 cards were fully used at no more than 122 of 600 W (20%)"
