@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import fnmatch
 import os
 import re
 import subprocess
@@ -106,6 +107,18 @@ def test_what_is_ignored_of_sanity_is_the_same_for_each_ansible_and_has_a_reason
         name = line.split()[0]
         assert (ROOT / name).is_file()
         assert not name.startswith(("plugins/", "roles/", "playbooks/")), "what is shipped is mended, not ignored"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["inventories/mine", "inventories/prod", "inventories/dev", "inventories/blackwell/vault-pass.txt", ".vault-pass"],
+)
+def test_what_an_operator_puts_into_a_checkout_is_not_shipped(path: str) -> None:
+    """`ansible-galaxy collection build` takes what lies there, as a pattern of a path."""
+    patterns = load("galaxy.yml")["build_ignore"]
+    assert any(fnmatch.fnmatch(path, pattern) for pattern in patterns)
+    kept = ["inventories/blackwell/hosts.yml", "inventories/demo/hosts.yml", "roles/sglang_verify/files/causes.yml"]
+    assert not any(fnmatch.fnmatch(one, pattern) for one in kept for pattern in patterns)
 
 
 def test_each_folder_is_shipped_on_purpose() -> None:
