@@ -15,7 +15,8 @@ from typing import Any
 
 from ansible import context
 from ansible.plugins.callback import CallbackBase
-from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import ended
+from ansible.release import __version__
+from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import begin, ended
 
 DOCUMENTATION = """
   name: rollout_end
@@ -26,7 +27,8 @@ DOCUMENTATION = """
 """
 
 # Their tasks of this action tell the end.
-TELLING = ("report.yml", "trial.yml")
+MEASURES = "benchmark.yml"
+TELLING = ("report.yml", "trial.yml", MEASURES)
 LOCK, TELL = "llmfleet.sglang.host_lock", "ansible.builtin.debug"
 
 
@@ -43,12 +45,16 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         self._ends_with_recap = False
         self._play: Any = None
         self._process = os.getpid()
-        atexit.register(self._tell)  # Ctrl-C, and a file that does not parse
+        # An Ansible that is too old hands results over in another way; the first play says that it is.
+        self.disabled = bool(begin.too_old(__version__))
+        if not self.disabled:
+            atexit.register(self._tell)  # Ctrl-C, and a file that does not parse
 
     def v2_playbook_on_start(self, playbook: Any) -> None:
         """Begin anew with each playbook of a command."""
-        self._run = ended.Run()
-        self._ends_with_recap = any(_ours(play) for play in playbook.get_plays())
+        telling = [name for name in map(_ours, playbook.get_plays()) if name]
+        self._run = ended.Run(measures=telling == [MEASURES])
+        self._ends_with_recap = bool(telling)
 
     def v2_playbook_on_play_start(self, play: Any) -> None:
         """Keep what knows the variables."""
@@ -90,7 +96,8 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         self._display.display("\n" + ended.words(self._run, part, hostvars))
 
 
-def _ours(thing: Any) -> bool:
-    """Tell whether this play or task is in a playbook of ours that tells a run's end."""
+def _ours(thing: Any) -> str:
+    """Return the name of the playbook of ours that this play or task is in, if that tells a run's end; else ""."""
     path = Path((thing.get_path() or "").rpartition(":")[0])
-    return path.name in TELLING and path.resolve().parent == Path(__file__).resolve().parents[1]
+    ours = path.name in TELLING and path.resolve().parent == Path(__file__).resolve().parents[1]
+    return path.name if ours else ""

@@ -29,10 +29,12 @@ def _benchmarks(told: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Benchma
     }
 
 
-def benchmark_table(hosts: Sequence[str], hostvars: HostVars) -> str:
-    """Return the benchmarks of a fleet as a table."""
+def benchmark_table(hosts: Sequence[str], hostvars: HostVars, of: Sequence[str] = ()) -> str:
+    """Return the benchmarks of a fleet as a table. of: all hosts of the run, also those that it has lost."""
     told = _told(hosts, hostvars)
-    return table.table(_benchmarks(told), {host: found.get("problems", []) for host, found in told.items()})
+    notes = {host: list(found.get("problems", [])) for host, found in told.items()}
+    notes |= {host: [table.fallen_out(hostvars[host])] for host in of if host not in told}
+    return table.table(_benchmarks(told), notes)
 
 
 def benchmark_report(hosts: Sequence[str], hostvars: HostVars) -> dict[str, Any]:

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 from ansible.errors import AnsibleFilterError
+from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment import credentials
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment import names as known_names
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.options import OPTIONS
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.resolve import (
@@ -94,6 +95,35 @@ def deployment_problems(
     return []
 
 
+def credential_problems(hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return what is wrong with the keys, tokens and passwords of these hosts, a sentence each, without a value."""
+    found: list[str] = []
+    known: dict[str, dict[str, Any]] = {}
+    for host in hosts:
+        variables = hostvars[host]
+        given = {name: variables[name] for name in credentials.NAMES if name in variables}
+        undefined = {name: value for name, value in given.items() if isinstance(value, Undefined)}
+        found += [f"{host}: {name} cannot be worked out: {_why_undefined(one)}." for name, one in undefined.items()]
+        known[host] = {name: value for name, value in given.items() if name not in undefined}
+    return found + credentials.of_hosts(known)
+
+
+def fleet_problems(
+    hosts: Sequence[str],
+    hostvars: Mapping[str, Mapping[str, Any]],
+    profile: str = "",
+    profiles: list[str] | None = None,
+) -> list[str]:
+    """Return what keeps the deployments of these hosts from being resolved; what not all have, with who has it."""
+    # Where a play sets the profile, no host's own variables do; where hosts do, each may have another.
+    theirs = bool(hosts) and hostvars[hosts[0]].get("sglang_profile") == profile
+    found: dict[str, list[str]] = {}
+    for host in hosts:
+        for problem in deployment_problems(hostvars[host], "" if theirs else profile, profiles):
+            found.setdefault(problem, []).append(host)
+    return [one if len(who) == len(hosts) else f"{', '.join(who)}: {one}" for one, who in found.items()]
+
+
 def profile_repository(name: str, profiles: list[str] | None = None) -> str:
     """Return the Hub repository of a model profile."""
     try:
@@ -111,7 +141,9 @@ class FilterModule:
     def filters(self) -> dict[str, Any]:
         """Map filter names to functions."""
         return {
+            "credential_problems": credential_problems,
             "deployment": deployment,
             "deployment_problems": deployment_problems,
+            "fleet_problems": fleet_problems,
             "profile_repository": profile_repository,
         }

@@ -9,8 +9,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ansible import context
 from ansible.errors import AnsibleFilterError
-from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import choices, machines, recap, serial
+from ansible.inventory.manager import InventoryManager
+from ansible.parsing.dataloader import DataLoader
+from ansible.release import __version__
+from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import begin, choices, machines, recap, serial
+from jinja2 import pass_context
 
 HostVars = Mapping[str, Mapping[str, Any]]
 _HOOKS = Path(__file__).resolve().parents[2] / "playbooks" / "tasks" / "load_balancers"
@@ -26,9 +31,32 @@ def rollout_clashes(hosts: Sequence[str], hostvars: HostVars) -> list[str]:
     return machines.problems(hosts, hostvars)
 
 
-def rollout_pattern(pattern: str) -> str:
-    """Return which hosts take part: the pattern that was given, or the group sglang."""
-    return pattern or "sglang"
+@pass_context
+def rollout_pattern(variables: Mapping[str, Any], pattern: str) -> str:
+    """Return which hosts take part: the pattern that was given, or the group sglang; fail where there is none."""
+    wanted = pattern or "sglang"
+    # Where plays are only listed, or their syntax is checked, no inventory is needed.
+    if any(context.CLIARGS.get(name) for name in ("syntax", "listhosts", "listtasks", "listtags")):
+        return wanted
+    limit = variables.get("ansible_limit") or ""
+    problem = begin.too_old(__version__)
+    if not problem and "groups" in variables:
+        within = variables["ansible_play_hosts_all"] if limit else None
+        if not _matches(wanted, variables["groups"], within):
+            problem = begin.nobody(wanted, variables.get("ansible_inventory_sources") or (), limit)
+    if problem:
+        raise AnsibleFilterError(problem)
+    return wanted
+
+
+def _matches(pattern: str, groups: Mapping[str, Iterable[str]], within: Collection[str] | None) -> bool:
+    """Tell whether a pattern matches hosts, as Ansible's lookup inventory_hostnames does. within: those of --limit."""
+    manager = InventoryManager(DataLoader(), parse=False)
+    for group, hosts in groups.items():
+        manager.add_group(group)
+        for host in hosts:
+            manager.add_host(host, group=group)
+    return any(within is None or host.name in within for host in manager.get_hosts(pattern))
 
 
 def rollout_hosts(groups: Mapping[str, Iterable[str]], pattern: str) -> str | list[str]:

@@ -13,10 +13,11 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._status.table impo
 
 
 def _told(hosts: list[str], hostvars: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Return by host what instance_info told, registered as sglang_status; nothing where it could not be asked."""
+    """Return by host what instance_info told, registered as sglang_status; `unasked`: why a host could not be asked."""
     results = {host: hostvars[host].get("sglang_status") or {} for host in hosts}
     told: dict[str, Mapping[str, Any]] = {
-        host: result if "instances" in result else {} for host, result in results.items()
+        host: result if "instances" in result else {"unasked": str(result.get("msg") or "")}
+        for host, result in results.items()
     }
     return apart(told, hostvars)
 
@@ -31,7 +32,7 @@ def status_report(hosts: list[str], hostvars: Mapping[str, Mapping[str, Any]]) -
     told = _told(hosts, hostvars)
     return {
         host: {
-            "asked": bool(one),
+            "asked": "unasked" not in one,
             "instances": one.get("instances", []),
             "gpus": one.get("gpus", {}),
             "lock": one.get("lock"),

@@ -10,7 +10,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any, cast
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.llmfleet.sglang.plugins.filter.deployment import deployment
+from ansible_collections.llmfleet.sglang.plugins.filter.deployment import deployment, deployment_problems
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import judge
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.record import Benchmark
 from ansible_collections.llmfleet.sglang.plugins.module_utils._trial import change, conclude, gate
@@ -23,18 +23,32 @@ def trial_problems(trial: Any, hosts: Sequence[str]) -> list[str]:
     return change.problems(trial, hosts)
 
 
+def _over(variables: Mapping[str, Any], trial: Mapping[str, Any], base: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the variables of the host with the change."""
+    own = change.changed(variables, trial, [one["name"] for one in base["patch_sets"]])
+    # Not copied: that would work out every variable of the host, and another one's template may fail.
+    return ChainMap(own, cast(MutableMapping[str, Any], variables))
+
+
+def trial_change_problems(
+    variables: Mapping[str, Any], trial: Mapping[str, Any], profile: str = "", profiles: list[str] | None = None
+) -> list[str]:
+    """Return what keeps a deployment from having the change, or that it changes nothing, a sentence each."""
+    base = deployment(variables, profile, profiles)
+    over = _over(variables, trial, base)
+    found = deployment_problems(over, profile, profiles)
+    return found or change.without_effect(base, deployment(over, profile, profiles), trial)
+
+
 def trial_deployment(
     variables: Mapping[str, Any], trial: Mapping[str, Any], profile: str = "", profiles: list[str] | None = None
 ) -> dict[str, Any]:
     """Return the deployment with the change, or fail with every problem at once."""
     base = deployment(variables, profile, profiles)
-    own = change.changed(variables, trial, [one["name"] for one in base["patch_sets"]])
-    # Not copied: that would work out every variable of the host, and another one's template may fail.
-    over = ChainMap(own, cast(MutableMapping[str, Any], variables))
-    changed = deployment(over, profile, profiles)
-    nothing = change.without_effect(base, changed)
-    if nothing:
-        raise AnsibleFilterError("\n".join(nothing))
+    changed = deployment(_over(variables, trial, base), profile, profiles)
+    problems = change.without_effect(base, changed, trial)
+    if problems:
+        raise AnsibleFilterError("\n".join(problems))
     return changed
 
 
@@ -49,7 +63,7 @@ def trial_hindrances(
     serving = info["serving"]
     if "problem" in serving:
         return [f"A trial changes what serves: {serving['problem']}."]
-    found = change.differences(serving, base)
+    found = change.differences(serving, base, release.get("compilers") or {})
     found = found or change.release_differences(serving, release)
     if found:
         return ["The host does not serve the deployment that the trial changes: deploy it first.", *found]
@@ -112,6 +126,7 @@ class FilterModule:
         """Map filter names to functions."""
         return {
             "trial_problems": trial_problems,
+            "trial_change_problems": trial_change_problems,
             "trial_deployment": trial_deployment,
             "trial_hindrances": trial_hindrances,
             "trial_baseline": trial_baseline,

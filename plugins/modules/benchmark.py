@@ -19,7 +19,8 @@ description:
   - Power, clocks and utilisation of the cards are sampled meanwhile.
   - Adds one line with figures and provenance to C(benchmarks.jsonl) in the host record of the instance. A benchmark
     that fails adds none. The failure says what the service died of, if it did, else what C(bench_serving) said last.
-  - Ends within seconds once nobody waits for its answer any more, as after Ctrl-C or a connection that was lost.
+  - Ends within seconds once nobody waits for its answer any more, as after Ctrl-C, the end of the run or a connection
+    that was lost; also once another run holds the lock of M(llmfleet.sglang.host_lock) in O(state_folder).
   - Requests of others slow it down and are slowed down, so take the host out of the load balancer first.
 options:
   service:
@@ -197,15 +198,15 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import judge, paths, record, running, shapes
-from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.asker import Asker
-from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.bench import BenchFailed
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.asker import Asker, Over
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.bench import Abandoned, BenchFailed
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.measure import Machine, Request, benchmark
 from ansible_collections.llmfleet.sglang.plugins.module_utils._diagnosis import causes
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.systemd import SystemdError
 from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import Progress
 
 STANDARD_OUTPUT = 1
-
+LOCK = "lock.json"
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 
 
@@ -291,7 +292,8 @@ def main() -> None:
         request = request_of(params)
         kept, problems = record.read(place)
         state = str(running.host_record(folder / "record.json").get("state", ""))
-        found = benchmark(request, Machine(progress=progress, awaited=Asker(STANDARD_OUTPUT)))
+        machine = Machine(progress=progress, over=Over(Asker(STANDARD_OUTPUT), request.state / LOCK))
+        found = benchmark(request, machine)
         before = None
         if params["against"]:
             before = baseline_in(kept, found, params, state)
@@ -303,6 +305,9 @@ def main() -> None:
             recorded = {"recorded": True} if params["recorded"] else {}
             told = {**judge.as_dict(judged), **recorded}
             found = replace(found, baseline=before.id if before else "", verdict=told)
+        over = machine.over()
+        if over:
+            raise Abandoned(f"the figures were thrown away, for {over}")
         record.append(place, found)
         ended = True
     except (BenchFailed, running.NotServing, SystemdError, ValueError, OSError) as error:

@@ -89,7 +89,7 @@ serving:
     - What the running instance is, with C(state), C(release), C(commit), C(version), C(patch_sets), C(arguments),
       C(environment) and C(tensor_parallel), read from its process and its release; C(made_from), with what its release
       was built from; and for O(environment), C(asked) with those that it has, and C(compared) with V(as asked),
-      V(another value) or V(absent) for each.
+      V(another value) or V(absent) for each; C(unit_changed), whether its unit is another one than it was started from.
     - With C(problem) alone where nothing of ours serves.
   type: dict
   returned: with O(service)

@@ -29,7 +29,7 @@ attributes:
     details: Unless the branch or the model has moved meanwhile, which is what it is run for.
 options:
   dest:
-    description: The file to write.
+    description: The file to write. A folder that it lacks is made.
     type: path
     required: true
   repository:
@@ -168,10 +168,14 @@ def main() -> None:
     changed = have.values != pins.values or bool(have.single)
     after = file.render(pins) if changed else before
     if changed and not module.check_mode:
-        handle, temporary = tempfile.mkstemp(dir=dest.parent)
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(after)
-        os.chmod(temporary, 0o644)
+        try:
+            dest.parent.mkdir(parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(dir=dest.parent)
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                stream.write(after)
+            os.chmod(temporary, 0o644)
+        except OSError as error:
+            module.fail_json(msg=f"Nothing was pinned: {dest} cannot be written: {error.strerror}.")
         module.atomic_move(temporary, str(dest))
     moved = file.moved(have, pins)
     for line in moved:

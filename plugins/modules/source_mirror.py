@@ -111,7 +111,7 @@ def main() -> None:
             if not source.has_commit(mirror, commit):
                 module.fail_json(
                     msg=f"{origin} has no commit {commit}: the mirror {mirror} holds all of its branches and tags "
-                    "now, and not this commit. Pin one that it has: ansible-playbook playbooks/pin.yml -i INVENTORY."
+                    "now, and not this commit. Pin one that it has: ansible-playbook llmfleet.sglang.pin -i INVENTORY."
                 )
         pyproject = source.show(mirror, commit, "python/pyproject.toml")
         described = source.describe(mirror, commit)

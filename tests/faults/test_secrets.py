@@ -66,13 +66,19 @@ class Operator:
         shutil.copytree(INVENTORY, self.folder / "inventory")
         (self.folder / "vault-password").write_text(secrets.token_hex(16))
         (self.folder / "vault-password").chmod(0o600)
+        self.seal()
+
+    def seal(self, slip: str = "") -> None:
+        """Write the vaulted file. slip: a variable whose value ends in a newline, as `echo` leaves one."""
         index = yaml.safe_load((INVENTORY / "group_vars/sglang/main.yml").read_text())["sglang_index_url"]
-        held = {
+        held: dict[str, Any] = {
             "sglang_api_key": self.known[API_KEY].value,
             "sglang_hub_token": self.known[TOKEN].value,
             "sglang_index_url": index.replace("://", f"://fleet:{self.known[INDEX].value}@"),
             "sglang_download_environment": {"http_proxy": self.proxy.url, "no_proxy": ""},
         }
+        if slip:
+            held[slip] += "\n"
         plain = self.folder / "inventory/group_vars/sglang/vault.yml"
         plain.write_text(yaml.safe_dump(held))
         run(["ansible-vault", "encrypt", *self._password(), plain]).must_pass()
@@ -181,6 +187,28 @@ def test_what_git_and_uv_say_when_they_fail(operator: Operator, wrong: dict[str,
     asked = len(operator.proxy.passed)
     assert operator.plays(DEPLOY, wrong).rc != 0
     assert len(operator.proxy.passed) > asked
+
+
+@pytest.mark.parametrize(
+    ("slip", "book", "variables"),
+    [
+        ("sglang_api_key", DEPLOY.name, {}),
+        ("sglang_hub_token", DEPLOY.name, {}),
+        ("sglang_index_url", DEPLOY.name, {}),
+        ("sglang_hub_token", "pin.yml", {"sglang_pin": ["checkpoint"]}),
+    ],
+)
+def test_a_secret_that_ends_in_a_newline(operator: Operator, slip: str, book: str, variables: dict[str, Any]) -> None:
+    asked = len(operator.proxy.passed)
+    operator.seal(slip)
+    try:
+        more = {"sglang_pins": str(operator.folder / "pins.yml")} if book == "pin.yml" else {}
+        done = operator.plays(PROJECT / "playbooks" / book, {**variables, **more})
+    finally:
+        operator.seal()
+    assert done.rc != 0
+    assert f"{slip} ends in a newline" in " ".join(done.output.split())
+    assert len(operator.proxy.passed) == asked  # nothing was asked with it
 
 
 def test_journal(node: Host, operator: Operator) -> None:

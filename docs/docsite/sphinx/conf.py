@@ -25,7 +25,7 @@ html_theme = "sphinx_ansible_theme"
 html_use_smartypants = True
 html_show_sphinx = False
 html_copy_source = False
-html_theme_options = {"vcs_pageview_mode": "", "topbar_links": {}, "documentation_home_url": "index.html"}
+html_theme_options = {"vcs_pageview_mode": "", "topbar_links": {}}
 
 
 def lead_out(app: Any, docname: str, source: list[str]) -> None:
@@ -41,6 +41,12 @@ def lead_out(app: Any, docname: str, source: list[str]) -> None:
         source[0] = re.sub(r"\]\(([^)#:\s]+)(#[^)\s]*)?\)", target, source[0])
 
 
+def lead_home(app: Any, _pagename: str, _template: str, context: dict[str, Any], _doctree: Any) -> None:
+    """Let the theme's link to the beginning be relative to each page: the site may lie in any folder."""
+    context["theme_documentation_home_url"] = context["pathto"](app.config.root_doc)
+
+
 def setup(app: Any) -> None:
-    """Register the hook."""
+    """Register the hooks."""
+    app.connect("html-page-context", lead_home)
     app.connect("source-read", lead_out)

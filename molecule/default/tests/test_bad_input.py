@@ -38,7 +38,7 @@ def test_a_commit_that_the_mirror_lacks(node: Host) -> None:
     with nothing_changes(node, *FETCH_NOTES):
         message = refused(node, {"sglang_commit": UNKNOWN_COMMIT})
     assert f"{GIT_URL} has no commit {UNKNOWN_COMMIT}" in message
-    assert "Pin one that it has: ansible-playbook playbooks/pin.yml -i INVENTORY." in message
+    assert "Pin one that it has: ansible-playbook llmfleet.sglang.pin -i INVENTORY." in message
 
 
 def test_a_mirror_that_cannot_be_reached(node: Host) -> None:
@@ -57,7 +57,7 @@ def test_an_unknown_profile(node: Host) -> None:
 
 
 def test_a_required_value_that_is_missing(node: Host) -> None:
-    pin = "run `ansible-playbook playbooks/pin.yml -i INVENTORY`"
+    pin = "run `ansible-playbook llmfleet.sglang.pin -i INVENTORY`"
     wanted = {"commit": pin, "listen_host": "set the address"}
     with nothing_changes(node):
         for name, how in wanted.items():

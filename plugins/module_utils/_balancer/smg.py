@@ -19,9 +19,11 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._balancer.record import BalancerError, Done, Record
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host import bearer
 
 # What an operator may have set for a worker, and smg tells.
 _KEPT = ("priority", "cost")
+_KEY = "The key of the gateway (sglang_smg_api_key, else sglang_api_key)"
 _ASK_SECONDS = 10.0
 _PAUSE = 0.2
 
@@ -31,7 +33,7 @@ Ask = Callable[[str, str, "Mapping[str, Any] | None"], Any]
 def asker(url: str, key: str = "") -> Ask:
     """Return what asks a gateway (method, path, body) and returns its JSON. key: of its control plane, if it has one.
 
-    What it returns raises BalancerError when nobody answers, or the gateway refuses.
+    What it returns raises BalancerError when nobody answers, the gateway refuses, or no client can send the key.
     """
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -39,14 +41,16 @@ def asker(url: str, key: str = "") -> Ask:
         data = json.dumps(body).encode() if body is not None else None
         request = urllib.request.Request(f"{url.rstrip('/')}{path}", data, method=method)
         request.add_header("Content-Type", "application/json")
-        if key:
-            request.add_header("Authorization", f"Bearer {key}")
         try:
+            if key:
+                request.add_header(bearer.NAME, bearer.bearer(key, _KEY))
             with direct.open(request, timeout=_ASK_SECONDS) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             said = error.read().decode("utf-8", "replace")[:300]
             raise BalancerError(f"{url} refuses {method} {path}: {error.code} {said}") from None
+        except bearer.Unsendable as error:
+            raise BalancerError(str(error).rstrip(".")) from None
         except (OSError, ValueError) as error:
             raise BalancerError(f"{url} does not answer {method} {path} as smg does: {error}") from None
 

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.record import Run, Shape
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host import bearer
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.command import SEARCH_PATH
 
 # By these names bench_serving takes the key; OPENAI_API_KEY alone is sent as "Bearer".
@@ -51,7 +52,7 @@ class Target:
 
     python: the release's interpreter; model: the checkpoint's folder, where the tokenizer lies; environ: the running
     service's own environment; user: who measures, "" for whoever runs this; serves: whether the process is still there
-    that is measured; awaited: whether the one who asked for the figures still is.
+    that is measured; over: why nobody waits for the figures any more, "" while somebody does.
     """
 
     python: str
@@ -62,7 +63,7 @@ class Target:
     user: str = ""
     api_key: str = ""
     serves: Callable[[], bool] = field(default=lambda: True)
-    awaited: Callable[[], bool] = field(default=lambda: True)
+    over: Callable[[], str] = field(default=lambda: "")
 
 
 def argv(target: Target, shape: Shape, seed: int, output: str) -> list[str]:
@@ -86,6 +87,8 @@ def environment(target: Target, folder: str) -> dict[str, str]:
     offline = {"HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
     # A proxy must not stand between this host and its own server.
     direct = {"NO_PROXY": "*", "no_proxy": "*"}
+    if target.api_key:  # the client would quote what it cannot send
+        bearer.bearer(target.api_key, "sglang_api_key")
     key = {"OPENAI_API_KEY": target.api_key} if target.api_key else {}
     return {**given, **offline, **direct, **dict.fromkeys(writable, folder), **key}
 
@@ -161,10 +164,9 @@ def _watched(child: subprocess.Popen[bytes], timeout: float, target: Target) -> 
         except subprocess.TimeoutExpired:
             if left <= LOOK_EVERY:
                 return f"bench_serving did not end within {timeout:.0f} s"
-            if not target.awaited():
-                raise Abandoned(
-                    "bench_serving was stopped, for the run that asked for the benchmark has gone"
-                ) from None
+            over = target.over()
+            if over:
+                raise Abandoned(f"bench_serving was stopped, for {over}") from None
             if not target.serves():
                 return "bench_serving was stopped, for the process that it measured has ended"
 

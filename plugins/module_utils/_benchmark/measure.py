@@ -38,7 +38,7 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._host.gpu_checks i
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.proc import PROC
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host.wanted import Launch
 from ansible_collections.llmfleet.sglang.plugins.module_utils._progress.report import Progress
-from ansible_collections.llmfleet.sglang.plugins.module_utils._verdict.starved import check_starved
+from ansible_collections.llmfleet.sglang.plugins.module_utils._verdict.starved import check_seen, check_starved
 
 NVIDIA_SMI_SECONDS = 20.0
 INFO_SECONDS = 20.0
@@ -97,7 +97,7 @@ class Machine:
     info: Callable[[str, str], Mapping[str, Any] | None] = ask_info
     now: Callable[[], float] = time.monotonic
     patience: float = ended.PATIENCE
-    awaited: Callable[[], bool] = lambda: True
+    over: Callable[[], str] = lambda: ""
     progress: Progress = field(default_factory=lambda: Progress(None))
 
 
@@ -188,13 +188,14 @@ def _shape(
         user=request.user,
         api_key=request.api_key,
         serves=Path(machine.proc, str(measured.unit.main_pid)).exists,
-        awaited=machine.awaited,
+        over=machine.over,
     )
     machine.progress.phase(f"benchmark of {shape.name}", total=request.runs, unit="runs")
     runs: list[Run] = []
     for one in range(request.runs):
-        if not machine.awaited():
-            raise Abandoned("nothing more was measured, for the run that asked for the benchmark has gone")
+        over = machine.over()
+        if over:
+            raise Abandoned(f"nothing more was measured, for {over}")
         left = request.timeout - (machine.now() - began)
         if left <= 0:
             raise BenchFailed(
@@ -251,7 +252,8 @@ def _starved(samples: Sequence[Sample], view: View, measured: Running, request: 
     seen = replace(view, reading=view.reading.only(request.visible))
     host = {one.id for one in (*check_cards(seen), *check_ways(seen, launch))}
     most = max(one.concurrency for one in request.shapes)
-    return check_starved(loads(samples), launch, host, concurrency=most)
+    unseen = check_seen(len(samples)) if cards_of(view, request.visible) else []
+    return unseen or check_starved(loads(samples), launch, host, concurrency=most)
 
 
 def _paths(request: Request, measured: Running, machine: Machine) -> dict[str, Any]:

@@ -28,11 +28,15 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd.unit impo
 HIDDEN = "***"
 _SECRET = re.compile(r"(?i)(?:^|[_-])(?:api[_-]?key|key|token|secret|passw(?:or)?d|credentials?|auth)(?:$|[_-])")
 _LOGIN = re.compile(r"://[^\s/@]*@")
-# What systemd and the host's locale give to every service; what the unit sets by itself, `of_service` says.
+# What systemd and the host's locale give to every service, unless its unit sets it.
 _SYSTEMD = re.compile(
-    r"LANG|LANGUAGE|LC_\w+|USER|LOGNAME|SHELL|PWD|SGLANG_LOGGING_CONFIG_PATH|CREDENTIALS_DIRECTORY|STATE_DIRECTORY|"
-    r"CACHE_DIRECTORY|INVOCATION_ID|JOURNAL_STREAM|SYSTEMD_EXEC_PID|NOTIFY_SOCKET|MEMORY_PRESSURE_\w+|LLMFLEET_STATE"
+    r"LANG|LANGUAGE|LC_\w+|USER|LOGNAME|SHELL|PWD|CREDENTIALS_DIRECTORY|STATE_DIRECTORY|CACHE_DIRECTORY|INVOCATION_ID|"
+    r"JOURNAL_STREAM|SYSTEMD_EXEC_PID|NOTIFY_SOCKET|MEMORY_PRESSURE_\w+"
 )
+# What every unit of ours sets beside what `of_service` says: name and value.
+_OURS = re.compile(rf"{STATE_VARIABLE}=.*|SGLANG_LOGGING_CONFIG_PATH=.*/logging\.json")
+# An assignment in a unit of ours, one a line (`_systemd.quote.environment_line`).
+_ASSIGNED = re.compile(r'^Environment="?([A-Za-z_]\w*)=(\S*)', re.MULTILINE)
 # How a variable of the process is, held against a value that is wanted.
 AS_ASKED, OTHER, ABSENT = "as asked", "another value", "absent"
 # Packages whose version decides about speed.
@@ -53,13 +57,18 @@ class NotServing(Exception):
 
 @dataclass(frozen=True)
 class Running:
-    """One running instance. release: its record (release.json); environ: all of the process's, never to be shown."""
+    """One running instance.
+
+    release: its record (release.json); environ: all of the process's, never to be shown; unit_text: the unit file as it
+    is now, "" where it cannot be read.
+    """
 
     unit: systemd.Unit
     argv: tuple[str, ...]
     environ: Mapping[str, str]
     release: Mapping[str, Any]
     folder: Path
+    unit_text: str = ""
 
     @property
     def state(self) -> str:
@@ -85,9 +94,25 @@ class Running:
         """What its deployment added to its environment, without secrets."""
         release = {"id": self.folder.name, "path": str(self.folder)}
         bare = {"service": self.unit.name.removesuffix(".service"), "launch": {"environment": {}}}
-        own = of_service(bare, release)
+        own, assigned = of_service(bare, release), self._assigned
         added = {name: value for name, value in self.environ.items() if own.get(name) != value}
-        return hidden({name: value for name, value in added.items() if not _SYSTEMD.fullmatch(name)})
+        return hidden(
+            {
+                name: value
+                for name, value in added.items()
+                if not _OURS.fullmatch(f"{name}={value}") and (name in assigned or not _SYSTEMD.fullmatch(name))
+            }
+        )
+
+    @property
+    def unit_changed(self) -> bool:
+        """Tell whether the unit is another one than the process was started from."""
+        return self._assigned.get(STATE_VARIABLE, self.state) != self.state
+
+    @property
+    def _assigned(self) -> dict[str, str]:
+        """What the unit sets now: names, and values as far as the first blank."""
+        return dict(_ASSIGNED.findall(self.unit_text))
 
     def compared(self, wanted: Mapping[str, Any]) -> dict[str, str]:
         """Say of each variable whether the process has it with the value that is wanted, whoever set it; shows none.
@@ -165,7 +190,14 @@ def read(run: Runner, service: str, root: Path, proc: str = PROC) -> Running:
     release = read_record(folder / name) if name else None
     if release is None or STATE_VARIABLE not in environ:
         raise NotServing(f"{service} was not deployed by this collection: deploy it first, and measure then")
-    return Running(unit, argv, environ, release, folder / name)
+    return Running(unit, argv, environ, release, folder / name, _text_of(unit.fragment))
+
+
+def _text_of(fragment: str) -> str:
+    try:
+        return Path(fragment).read_text(encoding="utf-8", errors="replace") if fragment else ""
+    except OSError:  # it was removed, and the service runs still
+        return ""
 
 
 def _texts(content: bytes) -> list[str]:
@@ -230,4 +262,5 @@ def described(found: Running, wanted: Mapping[str, Any] = MappingProxyType({})) 
         "compared": found.compared(wanted),
         "made_from": made_from(found.release.get("inputs", {})),
         "tensor_parallel": found.tensor_parallel,
+        "unit_changed": found.unit_changed,
     }

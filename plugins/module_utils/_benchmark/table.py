@@ -45,6 +45,13 @@ def sentence(benchmark: Mapping[str, Any], against: Mapping[str, Any] | None) ->
     return "\n".join([head, *(f"  {line}" for line in judged["arithmetic"])])
 
 
+def fallen_out(variables: Mapping[str, Any]) -> str:
+    """Return what is said of a host that the run has lost, or that failed it: whether its benchmark was recorded."""
+    if (variables.get("sglang_benchmark_result") or {}).get("benchmark"):
+        return "it was measured and that was recorded, but its record could not be read at the end"
+    return "it was lost, or failed (see above), and this run recorded nothing there"
+
+
 def rows(host: str, benchmarks: Sequence[Benchmark]) -> list[dict[str, Any]]:
     """Return a row for each shape of each of a host's newest benchmarks, with its verdict."""
     found: list[dict[str, Any]] = []

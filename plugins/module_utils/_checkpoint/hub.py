@@ -22,6 +22,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+from .._host import bearer
 from .errors import CheckpointError, HubRefused, HubUnreachable
 from .manifest import WantedFile
 
@@ -43,9 +44,9 @@ class _SameOriginRedirects(urllib.request.HTTPRedirectHandler):
         newurl: str,
     ) -> urllib.request.Request | None:
         new = super().redirect_request(req, fp, code, msg, t.cast(t.Any, headers), newurl)
-        token = req.unredirected_hdrs.get("Authorization")
+        token = req.unredirected_hdrs.get(bearer.NAME)
         if new is not None and token and _origin(newurl) == _origin(req.full_url):
-            new.add_unredirected_header("Authorization", token)
+            new.add_unredirected_header(bearer.NAME, token)
         return new
 
 
@@ -55,7 +56,10 @@ def _origin(url: str) -> tuple[str, str]:
 
 
 class Hub:
-    """A Hugging Face Hub at `endpoint`; `tries` requests per page, `timeout` seconds each."""
+    """A Hugging Face Hub at `endpoint`; `tries` requests per page, `timeout` seconds each.
+
+    Raises CheckpointError for a token that no client can send.
+    """
 
     def __init__(
         self,
@@ -67,7 +71,10 @@ class Hub:
         sleep: t.Callable[[float], None] = time.sleep,
     ) -> None:
         self.endpoint = endpoint.rstrip("/")
-        self._token = token
+        try:
+            self._authorization = bearer.bearer(token, "The token of the Hub (sglang_hub_token)") if token else ""
+        except bearer.Unsendable as error:
+            raise CheckpointError(str(error)) from None
         self._tries = tries
         self._timeout = timeout
         self._sleep = sleep
@@ -109,8 +116,8 @@ class Hub:
         trouble = ""
         for attempt in range(1, self._tries + 1):
             request = urllib.request.Request(url, headers={"User-Agent": "llmfleet.sglang"})
-            if self._token:
-                request.add_unredirected_header("Authorization", f"Bearer {self._token}")
+            if self._authorization:
+                request.add_unredirected_header(bearer.NAME, self._authorization)
             pause = min(2.0 ** (attempt - 1), LONGEST_PAUSE)
             try:
                 with self._opener.open(request, timeout=self._timeout) as answer:

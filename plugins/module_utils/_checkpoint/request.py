@@ -73,5 +73,6 @@ def check_names(repository: str, revision: str) -> None:
     if not _REVISION.fullmatch(revision):
         raise CheckpointError(
             f"The revision {revision!r} of {repository} is not a pin: branches and tags move. Give the commit as 40 "
-            "lower-case hex digits; playbooks/pin.yml looks it up and writes it to the inventory."
+            "lower-case hex digits; `ansible-playbook llmfleet.sglang.pin -i INVENTORY` looks it up and writes it "
+            "to the inventory."
         )

@@ -9,6 +9,7 @@ import json
 import re
 from typing import Any
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._report import hide
 from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd.quote import unfit
 
 # Flags that the collection sets itself; an operator has a variable for each.
@@ -40,6 +41,7 @@ _SPELLINGS = {
 # Between which numbers, both left out, a flag's value has to be on every card; None: no end.
 _BETWEEN: dict[str, tuple[float, float | None]] = {"mem-fraction-static": (0, 1), "context-length": (0, None)}
 _FLAG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_VALUE_BEGINS = re.compile(r"(?<=\S)[\s=:]")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -56,7 +58,7 @@ def argument_problems(where: str, arguments: dict[Any, Any]) -> list[str]:
     for given in arguments:
         flag = canonical(str(given))
         if not _FLAG.fullmatch(flag):
-            problems.append(f"{where} sets {given!r}, which is no name of a launch argument.")
+            problems.append(f"{where} sets {_named(given)}, which is no name of a launch argument.")
         elif flag in _OWN_FLAGS:
             problems.append(f"{where} sets '{given}', which is the collection's own: use {_OWN_FLAGS[flag]}.")
         elif flag in _SECRET_FLAGS:
@@ -81,7 +83,7 @@ def _value_problems(where: str, given: str, flag: str, value: Any) -> list[str]:
     if number > low and (high is None or number < high):
         return []
     what = f"greater than {low}" + ("" if high is None else f" and less than {high}")
-    return [f"{where} sets '{given}' to {value!r}, and it has to be {what}."]
+    return [f"{where} sets '{given}' to {hide.shown(value)}, and it has to be {what}."]
 
 
 def _unit_problems(where: str, name: str, value: Any) -> list[str]:
@@ -92,14 +94,20 @@ def _unit_problems(where: str, name: str, value: Any) -> list[str]:
     return [f"{where} sets {name} to a value with the character {found}, which a unit cannot hold."] if found else []
 
 
+def _named(given: Any) -> str:
+    """Quote what is no name, up to where a value may begin that was written into it."""
+    name = _VALUE_BEGINS.split(str(given), maxsplit=1)[0]
+    return repr(name) if name == str(given) else f"'{name} …'"
+
+
 def environment_problems(where: str, environment: dict[Any, Any]) -> list[str]:
     """Return what is wrong with the environment variables that `where` sets, a sentence each."""
     problems: list[str] = []
     for name, value in environment.items():
         if not _VARIABLE.fullmatch(str(name)):
-            problems.append(f"{where} sets {name!r}, which is no name of an environment variable.")
+            problems.append(f"{where} sets {_named(name)}, which is no name of an environment variable.")
         elif isinstance(value, (dict, list, bool)):
-            problems.append(f"{where} sets {name} to {value!r}: give it as text, in quotes.")
+            problems.append(f"{where} sets {name} to {hide.shown(value)}: give it as text, in quotes.")
         else:
             problems += _unit_problems(where, str(name), value)
     return problems

@@ -48,15 +48,36 @@ OURS = frozenset(
 )
 # Of the whole name: one or two letters that are wrong, missing or swapped.
 _NEAR = 0.9
+_PREFIX = "sglang"
+# With one letter missing, doubled, or swapped with its neighbour; golang_version is somebody else's.
+_PREFIXES = frozenset(
+    (
+        *(_PREFIX[:at] + _PREFIX[at + 1 :] for at in range(len(_PREFIX))),
+        *(_PREFIX[:at] + _PREFIX[at] + _PREFIX[at:] for at in range(len(_PREFIX))),
+        *(_PREFIX[:at] + _PREFIX[at + 1] + _PREFIX[at] + _PREFIX[at + 2 :] for at in range(len(_PREFIX) - 1)),
+        _PREFIX,
+    )
+)
 
 
 def slips(names: Iterable[str]) -> list[str]:
     """Return a sentence for each name that is nearly one of ours; an operator's other names are his own."""
     found: list[str] = []
     for name in names:
-        if not name.startswith("sg") or name in KNOWN or name in OURS:
+        if name in KNOWN or name in OURS:
             continue
-        near = difflib.get_close_matches(name, KNOWN, 1, _NEAR)
+        near = _near(name)
         if near:
-            found.append(f"{name} is no variable of this collection, and nothing reads it: {near[0]} is meant?")
+            found.append(f"{name} is no variable of this collection, and nothing reads it: {near} is meant?")
     return found
+
+
+def _near(name: str) -> str:
+    """Return the variable that a name nearly is; "" where it is none. The prefix and the rest are compared apart."""
+    prefix, _underscore, rest = name.partition("_")
+    if prefix not in _PREFIXES:
+        return ""
+    name = f"{_PREFIX}_{rest}"
+    near = difflib.get_close_matches(name, KNOWN, 3, _NEAR)
+    # Letters that are swapped leave a name with the same ones.
+    return next((one for one in near if sorted(one) == sorted(name)), near[0] if near else "")

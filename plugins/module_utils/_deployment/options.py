@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._report import hide
 from ansible_collections.llmfleet.sglang.plugins.module_utils._verdict.compare import ADVISED_RUNS
 
 PIN = re.compile(r"[0-9a-f]{40}")
@@ -54,13 +55,13 @@ def _folder(default: str) -> Option:
     return Option(str, default, pattern=_FOLDER, meaning=meaning)
 
 
-_PIN_HOW = (
-    "run `ansible-playbook playbooks/pin.yml -i INVENTORY`, which looks it up once and writes it to the inventory"
-)
+# From a checkout the name means the checkout, by its ansible.cfg.
+PIN_COMMAND = "ansible-playbook llmfleet.sglang.pin -i INVENTORY"
+_PIN_HOW = f"run `{PIN_COMMAND}`, which looks it up once and writes it to the inventory"
 
 OPTIONS: dict[str, Option] = {
     # what is deployed
-    "profile": _required(str, "name one of playbooks/profiles with -e sglang_profile=NAME", _NAME),
+    "profile": _required(str, "name one with -e sglang_profile=NAME", _NAME),
     "commit": _required(str, _PIN_HOW, PIN),
     "version": _required(str, _PIN_HOW),
     # One revision for whatever profile goes before that of the profile, which pin.yml writes.
@@ -179,7 +180,9 @@ def _is(kind: type, value: Any) -> bool:
 def _problem(name: str, option: Option, value: Any) -> str:
     """Say in a sentence what is wrong with the value of an option; "" when nothing is."""
     if not _is(option.kind, value):
-        return f"sglang_{name} has to be {_KINDS[option.kind]}, not {value!r}."
+        # A text in place of a map or a list may be a command line with a key in it.
+        wrong = hide.kind(value) if option.kind in (dict, list) else hide.shown(value)
+        return f"sglang_{name} has to be {_KINDS[option.kind]}, not {wrong}."
     for one in value if option.elements else ():
         item = Option(option.elements or str, least=option.least, most=option.most)
         problem = _problem(name, item, _meant(item.kind, one))
@@ -193,7 +196,9 @@ def _problem(name: str, option: Option, value: Any) -> str:
             "from sglang_download_environment (GIT_CONFIG_COUNT …), the Hub from sglang_hub_token."
         )
     if option.pattern and not option.pattern.fullmatch(value):
-        return f"sglang_{name} is {value!r}, which is not allowed: {option.how or 'it has to be ' + option.meaning}."
+        # What stands before an @ may be a password, in whatever is no URL too.
+        wrong = "holds an @ and" if "@" in value else f"is {hide.shown(value)}, which"
+        return f"sglang_{name} {wrong} is not allowed: {option.how or 'it has to be ' + option.meaning}."
     return ""
 
 

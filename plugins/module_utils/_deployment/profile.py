@@ -108,7 +108,8 @@ def _range_problems(where: str, spec: Any) -> list[str]:
 
 def _row_problems(where: str, row: Any, key: str) -> list[str]:
     if not isinstance(row, dict) or not _text(row.get(key)) or "value" not in row:
-        return [f"{where} has a row without '{key}' or 'value': {row!r}."]
+        held = f"one with {', '.join(str(name) for name in row) or 'nothing'}" if isinstance(row, dict) else "no map"
+        return [f"{where} has a row without '{key}' or 'value': {held}."]
     try:
         versions.check(str(row.get("versions", "")))
     except ValueError as error:

@@ -5,17 +5,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import shapes
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment import flags, versions
-from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.options import PIN, read
+from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.options import PIN, PIN_COMMAND, read
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.profile import (
     expects_problems,
     gpu_problems,
     misfits,
 )
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.profile import problems as profile_problems
+from ansible_collections.llmfleet.sglang.plugins.module_utils._report import hide
 
 
 class DeploymentError(ValueError):
@@ -36,6 +38,9 @@ def resolve(
     Raises DeploymentError with every problem at once.
     """
     values, problems = read(variables)
+    if not values["profile"]:
+        known = f" Known: {', '.join(sorted(profiles))}."
+        problems = [one + (known if one.startswith("sglang_profile is not set") else "") for one in problems]
     profile = profiles.get(values["profile"] or "")
     if values["profile"] and profile is None:
         known = ", ".join(sorted(profiles))
@@ -57,7 +62,8 @@ def resolve(
     problems += expects_problems("sglang_checkpoint_expects", values["checkpoint_expects"])
     problems += shapes.problems("sglang_benchmark_shapes", values["benchmark_shapes"])
     if profile is not None:
-        problems += [] if variables.get("sglang_checkpoint_revision") else _revision_problems(values)
+        revision = [] if variables.get("sglang_checkpoint_revision") else _revision_problems(values)
+        problems = _with_one_command(problems, revision, values["profile"])
         problems += profile_problems(profile) or misfits(profile, version, values["checkpoint_bytes"])
     if problems or profile is None:
         raise DeploymentError(problems)
@@ -74,9 +80,18 @@ def _revision_problems(values: dict[str, Any]) -> list[str]:
     revision, name = _revision(values), values["profile"]
     if revision and PIN.fullmatch(str(revision)):
         return []
-    wrong = f"gives '{name}' {revision!r}, which is no 40 hex digits" if revision else f"has no entry '{name}'"
-    command = f"ansible-playbook playbooks/pin.yml -i INVENTORY -e sglang_profile={name} -e sglang_pin=checkpoint"
+    shown = hide.shown(revision)
+    wrong = f"gives '{name}' {shown}, which is no 40 hex digits" if revision else f"has no entry '{name}'"
+    command = f"{PIN_COMMAND} -e sglang_profile={name} -e sglang_pin=checkpoint"
     return [f"sglang_checkpoint_revisions {wrong}: run `{command}`, which looks it up once and writes it there."]
+
+
+def _with_one_command(problems: list[str], revision: list[str], name: str) -> list[str]:
+    """Return all problems; where pins of source and checkpoint lack, the one command that looks up both is in each."""
+    found = problems + revision
+    if not revision or not any(PIN_COMMAND in one for one in problems):
+        return found
+    return [re.sub(rf"`{PIN_COMMAND}[^`]*`", f"`{PIN_COMMAND} -e sglang_profile={name}`", one) for one in found]
 
 
 # CUDA counts cards as nvidia-smi does only in the order of the bus; by itself it has the fastest first.

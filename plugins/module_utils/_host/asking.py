@@ -14,6 +14,8 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host import bearer
+
 LARGEST_REPLY = 1 << 20
 # What these say of a request will not get better by waiting.
 FINAL = {
@@ -38,13 +40,13 @@ class Refused(Wrong):
 
 
 class Server:
-    """One server. url: without a path; api_key: sent as bearer token, if there is one."""
+    """One server. url: without a path; api_key: sent as bearer token, if there is one. Raises bearer.Unsendable."""
 
     def __init__(self, url: str, api_key: str = "") -> None:
         self.url = url
         self._headers = {"Content-Type": "application/json"}
         if api_key:
-            self._headers["Authorization"] = f"Bearer {api_key}"
+            self._headers[bearer.NAME] = bearer.bearer(api_key, "sglang_api_key")
         # A proxy from the environment must not stand between this host and its own server.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 

@@ -24,6 +24,7 @@ CATALOGUE = {
     "gpu_capability": "A card has another compute capability than the profile is made for.",
     "gpu_count": "There are fewer or more cards than the deployment uses.",
     "gpu_ecc": "A card counted uncorrectable memory errors since its driver was loaded.",
+    "gpu_hardly_seen": "Cards were looked at too seldom, while they were measured, to tell whether they starve.",
     "gpu_link": "A card runs on fewer PCIe lanes, or in a lower generation, than it could.",
     "gpu_memory": "A card has less memory than the profile needs.",
     "gpu_mig": "A card is split up by MIG.",

@@ -104,6 +104,9 @@ def blocked(hosts: Mapping[str, Mapping[str, Any]]) -> list[str]:
         if told["state"] == BLOCKED:
             ids = {one["id"] for one in told["findings"] if one["severity"] == BLOCKS and not one["accepted"]}
             sentences.append(f"{name}: {', '.join(sorted(ids))}")
+        elif told["state"] == UNREACHABLE:
+            ping = f"ansible {name} -i INVENTORY -m ansible.builtin.ping"
+            sentences.append(f"{name}: {told['message'].strip()}. See that `{ping}` reaches it, and try again")
         elif told["state"] != READY:
             sentences.append(f"{name}: {told['message']}")
     return sentences

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.redact import redact_urls
 
-HEAD = ("---", "# Written by playbooks/pin.yml: each value was looked up once. To move on, run it again.")
+HEAD = ("---", "# Written by llmfleet.sglang.pin: each value was looked up once. To move on, run it again.")
 REVISIONS = "sglang_checkpoint_revisions"
 # One revision for all profiles, which an operator may still set; in this file it would hide those of the profiles.
 SINGLE = "sglang_checkpoint_revision"

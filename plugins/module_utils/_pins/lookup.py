@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ansible_collections.llmfleet.sglang.plugins.module_utils._host import bearer
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release import source
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.redact import redact_urls
 
@@ -88,11 +89,13 @@ def revision_pin(
     try:
         request = urllib.request.Request(url)
         if token:  # not for whom the Hub redirects to
-            request.add_unredirected_header("Authorization", f"Bearer {token}")
+            request.add_unredirected_header(bearer.NAME, bearer.bearer(token, "sglang_hub_token"))
         with _opener(environment or {}).open(request, timeout=timeout) as answer:
             content = json.load(answer)
     except urllib.error.HTTPError as error:
         raise PinError(f"the Hub does not say {asked}: {_why(error.code, bool(token))}") from error
+    except bearer.Unsendable as error:
+        raise PinError(str(error)) from None
     except (OSError, ValueError, http.client.HTTPException) as error:
         raise PinError(f"the Hub does not say {asked}: {error}") from error
     found = str(content.get("sha")) if isinstance(content, dict) else ""

@@ -184,7 +184,8 @@ def patches(host: Host) -> tuple[list[tuple[str, str, str, str]], str]:
         for one in host["patches"]
     ]
     verdict = measured.get("verdict")
-    faster = f"the release as a whole: {verdict['result']}, {why(measured)}" if verdict else "not measured in this run"
+    what = "the change that was tried" if host["trial"] else "the release as a whole"
+    faster = f"{what}: {verdict['result']}, {why(measured)}" if verdict else "not measured in this run"
     return rows, sentence(faster)
 
 
@@ -259,7 +260,7 @@ def trial(host: Host) -> Html | None:
 
 
 BY = {
-    "asked": "by playbooks/benchmark.yml",
+    "asked": "by llmfleet.sglang.benchmark",
     "rollout": "by a deployment",
     "baseline": "as the baseline of a trial",
     "trial": "by a trial",
@@ -288,7 +289,14 @@ def _figure(value: float | None) -> str:
 def _findings(host: Host) -> Html | None:
     if not host["findings"]:
         return None
-    return text(tag("h3", "Findings"), findings([(one, "") for one in host["findings"]]))
+    ordered = sorted(host["findings"], key=weight)
+    return text(tag("h3", "Findings"), findings([(one, "") for one in ordered]))
+
+
+def weight(one: Mapping[str, Any]) -> tuple[bool, int]:
+    """Return what findings are ordered by: blocking ones first, and accepted ones last."""
+    known = tuple(SEVERITIES)
+    return bool(one["accepted"]), known.index(one["severity"]) if one["severity"] in known else len(known)
 
 
 def findings(rows: Sequence[tuple[Mapping[str, Any], str]]) -> Html:
@@ -302,7 +310,7 @@ def findings(rows: Sequence[tuple[Mapping[str, Any], str]]) -> Html:
 def _finding(one: Mapping[str, Any], hosts: str | None) -> Row:
     severity = "accepted" if one["accepted"] else one["severity"]
     name = f"rule {one['id']}" if one["kind"] == "rule" else one["id"]
-    evidence = tag("div", one["evidence"], class_="faint") if one["evidence"] else None
+    evidence = tag("div", one["evidence"], class_="faint lines") if one["evidence"] else None
     what = text(one["message"], " ", one["advice"], evidence)
     cells: list[tuple[Child, str]] = [(chip(severity, SEVERITIES.get(severity, "calm")), ""), (name, "keep mono")]
     cells += [(hosts, "value")] if hosts is not None else []

@@ -48,7 +48,7 @@ def known(variables: Mapping[str, Any]) -> set[str]:
         values = variables.get(name)
         urls = values.values() if isinstance(values, Mapping) else [values]
         found |= set(secrets_of(str(url) for url in urls if url))
-    return {one for one in found if len(one) >= _SHORTEST}
+    return {one for one in (each.strip() for each in found) if len(one) >= _SHORTEST}
 
 
 def text(value: str, secrets: Sequence[str]) -> str:
@@ -61,6 +61,19 @@ def text(value: str, secrets: Sequence[str]) -> str:
 
 def _hidden(match: re.Match[str]) -> str:
     return f"{match['name']}{match['between']}{HIDDEN}" if secret(match["name"]) else match[0]
+
+
+def shown(value: Any) -> str:
+    """Return a value as a message may quote it: of a text what is no secret, of a container no more than its kind."""
+    return repr(text(value, ())) if isinstance(value, str) else kind(value)
+
+
+def kind(value: Any) -> str:
+    """Return the kind of a value that is of a wrong one; numbers and the like as they are."""
+    if value is None or isinstance(value, (bool, int, float)):
+        return repr(value)
+    kinds = {str: "text", Mapping: "a map", list: "a list", tuple: "a list"}
+    return next((word for one, word in kinds.items() if isinstance(value, one)), f"a {type(value).__name__}")
 
 
 def everywhere(value: Any, secrets: Iterable[str]) -> Any:

@@ -21,7 +21,6 @@ FEW, MOST_OPEN = 3, 10
 NOTHING = "-"
 # A browser that obeys it loads nothing, whatever a bug of ours may let through.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-SEVERITY_ORDER = ("blocks", "warns", "informs")
 
 
 def page(report: Report) -> str:
@@ -145,7 +144,7 @@ def _counts(host: Host) -> Html:
     open_ones = [one["severity"] for one in host["findings"] if not one["accepted"]]
     chips = [
         text(chip(f"{open_ones.count(one)} {one}", detail.SEVERITIES[one]), " ")
-        for one in SEVERITY_ORDER
+        for one in detail.SEVERITIES
         if one in open_ones
     ]
     return text(chips)
@@ -248,15 +247,10 @@ def _all_findings(hosts: Sequence[Host]) -> Html | None:
             groups.setdefault(key, (one, []))[1].append(host["host"])
     if not groups:
         return None
-    ordered = sorted(groups.values(), key=lambda group: (group[0]["accepted"], _rank(group[0]), group[0]["id"]))
+    ordered = sorted(groups.values(), key=lambda group: (*detail.weight(group[0]), group[0]["id"]))
     rows = [(one, f"all {len(hosts)}" if len(found) == len(hosts) > 1 else names(found)) for one, found in ordered]
     guide = tag("p", "What each means: ", tag("a", "docs/preflight.md", href=f"{GUIDE}/preflight.md"), class_="faint")
     return tag("section", tag("h2", "Findings"), detail.findings(rows), guide)
-
-
-def _rank(one: Mapping[str, Any]) -> int:
-    severity = one["severity"]
-    return SEVERITY_ORDER.index(severity) if severity in SEVERITY_ORDER else len(SEVERITY_ORDER)
 
 
 def _details(numbered: Sequence[tuple[int, Host]]) -> Html | None:

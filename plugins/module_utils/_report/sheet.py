@@ -82,6 +82,7 @@ code,pre,.mono{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;
 pre{white-space:pre-wrap;overflow-wrap:anywhere;background:var(--raised);border:1px solid var(--line);border-radius:6px;
  padding:10px 12px;margin:8px 0}
 .faint{color:var(--faint)}
+.lines{white-space:pre-line}
 .about{color:var(--faint);margin:0 0 12px}
 .tiles{display:flex;flex-wrap:wrap;gap:10px;margin:14px 0}
 .tile{border:1px solid var(--line);border-radius:8px;padding:8px 14px;background:var(--raised);min-width:104px}

@@ -111,7 +111,7 @@ def _power(one: Mapping[str, Any]) -> Html | None:
         return tag("p", "No power was told by the cards.", class_="faint")
     was = f", was {before['median']:.0f} W" if before else ""
     share = f" of {now['limit']:.0f} W" if now["limit"] else ""
-    busy = f", used {now['utilisation']:.0f} %" if now["utilisation"] is not None else ""
+    busy = f"; utilisation of the cards {now['utilisation']:.0f} %" if now["utilisation"] is not None else ""
     words = f"Power of all cards, median {now['median']:.0f} W{share}{was}{busy}"
     return tag("div", tag("p", f"{words}:"), plots.power(now, before, words))
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.llmfleet.sglang.plugins.module_utils._report import files
+from ansible_collections.llmfleet.sglang.plugins.module_utils._report import files, hide
 from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import serial
 
 NAMES = (
@@ -46,34 +46,36 @@ def problems(variables: Mapping[str, Any]) -> list[str]:
             found.append(f"{error}.")
     allowed = given.get("sglang_failures_allowed", 0)
     if isinstance(allowed, bool) or not re.fullmatch(r"\d+", str(allowed)):
-        found.append(f"sglang_failures_allowed has to be how many hosts of the fleet may fail, not {allowed!r}.")
+        shown = hide.shown(allowed)
+        found.append(f"sglang_failures_allowed has to be how many hosts of the fleet may fail, not {shown}.")
     if given.get("sglang_batch_peers", "keep") not in PEERS:
         found.append(
             f"sglang_batch_peers has to be keep (healthy hosts of a batch in which another fails keep the new version) "
-            f"or back (they go back too), not {given['sglang_batch_peers']!r}."
+            f"or back (they go back too), not {hide.shown(given['sglang_batch_peers'])}."
         )
     if given.get("sglang_benchmark", "none") not in MEASURED:
         found.append(
             "sglang_benchmark has to be canary (the first host of a rollout is measured, and goes back if it is "
-            f"slower), all or none, not {given['sglang_benchmark']!r}."
+            f"slower), all or none, not {hide.shown(given['sglang_benchmark'])}."
         )
     if given.get("sglang_trial_baseline", "measured") not in ("measured", "recorded"):
         found.append(
             f"sglang_trial_baseline has to be measured (before the change) or recorded (the last one of what serves), "
-            f"not {given['sglang_trial_baseline']!r}."
+            f"not {hide.shown(given['sglang_trial_baseline'])}."
         )
     if given.get("sglang_trial_same", "back") not in ("back", "keep"):
         found.append(
             f"sglang_trial_same has to be back or keep (what a host does with a change that changed nothing), "
-            f"not {given['sglang_trial_same']!r}."
+            f"not {hide.shown(given['sglang_trial_same'])}."
         )
     place = given.get("sglang_report_to", "")
     if not isinstance(place, str) or (place and files.hindrance(files.folder(place, Path.cwd()), ())):
-        wrong = files.hindrance(files.folder(str(place), Path.cwd()), ()) or f"it is {place!r}"
+        wrong = files.hindrance(files.folder(str(place), Path.cwd()), ()) or f"it is {hide.shown(place)}"
         found.append(f"sglang_report_to has to be a folder on the controller for reports: {wrong}.")
     broken = given.get("sglang_lock_broken", "")
     if broken and not _RUN.fullmatch(str(broken)):
-        found.append(f"sglang_lock_broken has to be the run that the refusal names, 12 hex digits, not {broken!r}.")
+        shown = hide.shown(broken)
+        found.append(f"sglang_lock_broken has to be the run that the refusal names, 12 hex digits, not {shown}.")
     return found + _hook_problems(given)
 
 
@@ -90,7 +92,7 @@ def _hook_problems(given: Mapping[str, Any]) -> list[str]:
         elif not isinstance(value, str) or not value.startswith("/"):
             found.append(
                 f"{name} has to be {', '.join(SHIPPED)}, or the absolute path of a file of tasks on the controller "
-                f"(such as {{{{ inventory_dir }}}}/drain.yml), not {value!r}."
+                f"(such as {{{{ inventory_dir }}}}/drain.yml), not {hide.shown(value)}."
             )
         elif not Path(value).is_file():
             found.append(f"{name} names {value}, and there is no such file on the controller.")

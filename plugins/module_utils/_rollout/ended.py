@@ -15,15 +15,19 @@ from typing import Any
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import recap
 
-_HEAD = "The run ended before it could tell its end. What is known of each host:"
+_HEAD = "The run was cut short before its summary. What is known of each host:"
 
 
 @dataclass
 class Run:
-    """What was seen of a run. locked: its locks (host to run); lost: who is out of reach; told: it told its end."""
+    """What was seen of a run.
+
+    locked: its locks (host to run); lost: who is out of reach; told: it told its end; measures: it does nothing else.
+    """
 
     begun: bool = False
     told: bool = False
+    measures: bool = False
     lost: set[str] = field(default_factory=set)
     locked: dict[str, str] = field(default_factory=dict)
 
@@ -43,9 +47,22 @@ def words(run: Run, hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, An
     """Return what the recap would have said, which locks are left, and what to do next."""
     known = {host: ChainMap({recap.CUT_SHORT: True}, hostvars[host]) for host in hosts}  # type: ignore[arg-type]
     alive = [host for host in hosts if host not in run.lost]
-    lines = [f"    {line}" for line in recap.recap(hosts, known, alive).splitlines()]
+    said = _measured(run, hosts, hostvars) if run.measures else recap.recap(hosts, known, alive).splitlines()
+    lines = [f"    {line}" for line in said]
     trial = any(recap.tried(hostvars[host]) for host in hosts)
     return "\n".join([_HEAD, *lines, *_locks(run.locked), _next(run.lost, run.locked, trial=trial)])
+
+
+def _measured(run: Run, hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return of each host of a benchmark whether it was measured."""
+    found = []
+    for host in hosts:
+        why = "It could not be reached any more" if host in run.lost else "The run ended before"
+        if (hostvars[host].get("sglang_benchmark_result") or {}).get("benchmark"):
+            found.append(f"{host}  measured      Its record has it.")
+        else:
+            found.append(f"{host}  not measured  {why}: nothing was recorded, and what measures there ends by itself.")
+    return found
 
 
 def _locks(locked: Mapping[str, str]) -> list[str]:
@@ -62,8 +79,8 @@ def _next(lost: Collection[str], locked: Mapping[str, str], *, trial: bool) -> s
     first = f"See that {', '.join(sorted(lost))} can be reached again, then run" if lost else "Run"
     if trial:
         return (
-            f"{first} playbooks/deploy.yml, which brings the deployment of the inventory back, and then try again: "
-            "while the change serves, the same trial is refused. playbooks/status.yml says what serves."
+            f"{first} llmfleet.sglang.deploy, which brings the deployment of the inventory back, and then try again: "
+            "while the change serves, the same trial is refused. llmfleet.sglang.status says what serves."
         )
     clean = "and nothing has to be cleaned up before" if locked else "and nothing is locked"
-    return f"{first} the same command again: it goes on from there, {clean}. playbooks/status.yml says what serves."
+    return f"{first} the same command again: it goes on from there, {clean}. llmfleet.sglang.status says what serves."

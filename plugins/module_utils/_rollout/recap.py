@@ -27,7 +27,8 @@ _NO_HOOK = (
     "sglang_undrain_tasks and run this again, or see by hand that it gets requests and remove {path}."
 )
 _AFTER_A_TRIAL = (
-    "deploy.yml does it, and keeps the change if it was put into the inventory before; else it brings back what served."
+    "llmfleet.sglang.deploy does it, and keeps the change if it was put into the inventory before; else it brings back "
+    "what served."
 )
 # A fact of each host where the run itself ended before it could ask them (ended.py): what had begun may not have ended.
 CUT_SHORT = "sglang_cut_short"
@@ -37,12 +38,17 @@ _SERVES = ("new", "unchanged", "started", "went back")
 
 @dataclass(frozen=True)
 class Fate:
-    """A host's fate. state: what a recap prints; failed: whether it counts against the failures that are allowed."""
+    """A host's fate.
+
+    state: what a recap prints; failed: whether it counts against the failures that are allowed; line: what a recap
+    shows of a message that goes on over many lines, "" for its first.
+    """
 
     host: str
     state: str
     message: str
     failed: bool
+    line: str = ""
 
 
 def fate(host: str, variables: Vars, alive: bool) -> Fate:
@@ -54,9 +60,11 @@ def fate(host: str, variables: Vars, alive: bool) -> Fate:
         more.append(_left_out(variables))
     if found.state in _SERVES and not alive and not (variables.get("sglang_verdict") or {}).get("checked"):
         more.append("It could not be reached at the end, and is locked still: the next run takes that over.")
-    # A message may go on over many lines, of which the recap shows the first.
+    # A message may go on over many lines, and what is added belongs to none of them.
     first, *rest = found.message.split("\n")
-    return replace(found, message="\n".join([" ".join(filter(None, [first, *more])), *rest]))
+    line = " ".join(filter(None, [first, *more]))
+    added = " ".join(filter(None, more))
+    return replace(found, line=line, message="\n".join(filter(None, [found.message, added])) if rest else line)
 
 
 def _left_out(variables: Vars) -> str:
@@ -146,8 +154,8 @@ def _asked(host: str, verdict: Vars) -> Fate:
 
 def _lost(host: str) -> Fate:
     message = (
-        "It was lost while it was cut over, and what serves there is not known. When it is back: status.yml says "
-        "what serves, and the next deployment goes on from there."
+        "It was lost while it was cut over, and what serves there is not known. When it is back: "
+        "llmfleet.sglang.status says what serves, and the next deployment goes on from there."
     )
     return Fate(host, "lost", message, True)
 
@@ -160,9 +168,9 @@ def tried(variables: Vars) -> bool:
 def _interrupted(host: str, variables: Vars) -> Fate:
     ended = "The run ended in the middle of its cut-over, and what serves there is not known"
     if tried(variables):
-        after = "It may be the change that was tried: deploy.yml brings the deployment back."
-        return Fate(host, "interrupted", f"{ended}: status.yml says it. {after}", True)
-    after = "status.yml says what serves, and the same command goes on from there."
+        after = "It may be the change that was tried: llmfleet.sglang.deploy brings the deployment back."
+        return Fate(host, "interrupted", f"{ended}: llmfleet.sglang.status says it. {after}", True)
+    after = "llmfleet.sglang.status says what serves, and the same command goes on from there."
     return Fate(host, "interrupted", f"{ended}: {after}", True)
 
 
@@ -217,7 +225,9 @@ def recap(hosts: Sequence[str], hostvars: Mapping[str, Vars], alive: Collection[
     found = fates(hosts, hostvars, alive)
     width = max((len(one.host) for one in found), default=0)
     wide = max((len(one.state) for one in found), default=0)
-    lines = [f"{one.host:{width}}  {one.state:{wide}}  {_first_line(one.message)}".rstrip() for one in found]
+    lines = [
+        f"{one.host:{width}}  {one.state:{wide}}  {_first_line(one.line or one.message)}".rstrip() for one in found
+    ]
     lines += _tally(found) + _releases(found, hostvars)
     lines += override.lines([one.host for one in found], hostvars)
     return "\n".join([*lines, *([report] if report else [])])

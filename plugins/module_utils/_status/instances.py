@@ -31,7 +31,7 @@ VERDICTS = {
     "restored": "went back to what served before",
     "cutover": "a cut-over has begun and not ended",
 }
-_NOT_ENDED = "a cut-over has begun and not ended: run the deployment or rollback.yml"
+_NOT_ENDED = "a cut-over has begun and not ended: run the deployment or llmfleet.sglang.rollback"
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def apart(told: Mapping[str, Told], hostvars: Mapping[str, Mapping[str, Any]]) -
         first = next((host for host in hosts if not names[host]), hosts[0])
         place = {name: host for host, name in reversed(names.items())}
         for host in hosts:
-            if told[host]:
+            if "unasked" not in told[host]:
                 mine = [one for one in told[host].get("instances", []) if place.get(one["name"], first) == host]
                 out = [name for name in told[host].get("drained_instances", []) if place.get(name, first) == host]
                 found[host] = {**told[host], "instances": mine, "drained": bool(out), "drained_instances": out}

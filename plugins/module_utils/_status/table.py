@@ -17,7 +17,7 @@ _PATCHED = ("present", "upstream")  # the states of an edit that is in the relea
 def table(hosts: Mapping[str, Mapping[str, Any]]) -> str:
     """Return a text: a line for each instance, below it a second of its release, then what an operator has to know.
 
-    hosts: by name, what `instance_info` returned, or an empty mapping where it could not be asked.
+    hosts: by name, what `instance_info` returned, or `unasked`, why, where it could not be asked.
     """
     rows = [row for host, told in hosts.items() for row in _rows(host, told)]
     cells = [HEADS, *(row for row, _more in rows)]
@@ -32,7 +32,7 @@ def table(hosts: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _rows(host: str, told: Mapping[str, Any]) -> list[tuple[tuple[str, ...], str]]:
     """The cells of each line of a host, with what stands in the line below it."""
-    if not told:
+    if "unasked" in told:
         return [((host, "?", "", "", "cannot be asked", "", "", "", ""), "")]
     cards = _cards(told.get("gpus", {}))
     instances = told.get("instances", [])
@@ -96,6 +96,8 @@ def _notes(host: str, told: Mapping[str, Any]) -> list[str]:
             f"{host}: {one['service']}: {row['name']} is not as it was built ({row['kind']}: {row['found']})"
             for row in one["drift"]
         ]
+    if told.get("unasked"):
+        notes.append(f"{host}: cannot be asked: {told['unasked'].strip()}")
     if told.get("lock"):
         notes.append(f"{host}: {told['lock']['text']}")
     began = "a run began to take it out of the load balancer and has not put it back"

@@ -121,12 +121,15 @@ def why_not_start(name: str, unit: Unit, others: Mapping[str, Unit]) -> str:
     others: by name, the services that it would have to share cards and port with.
     """
     if not unit.exists:
-        return f"There is no {name}.service on this host, and nothing was started. Deploy it: playbooks/deploy.yml."
+        return (
+            f"There is no {name}.service on this host, and nothing was started. Deploy it: "
+            "ansible-playbook llmfleet.sglang.deploy."
+        )
     running = [other for other, seen in others.items() if other != name and seen.up]
     if running:
         return (
-            f"{', '.join(running)} serves on this host, and nothing was started. Stop it with playbooks/stop.yml and "
-            f"its own profile, or have {name} take its place: playbooks/deploy.yml."
+            f"{', '.join(running)} serves on this host, and nothing was started. Stop it with llmfleet.sglang.stop and "
+            f"its own profile, or have {name} take its place: llmfleet.sglang.deploy."
         )
     return ""
 

@@ -5,17 +5,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import running
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment import flags
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.flags import ARCHITECTURES
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release.identity import made_from
+from ansible_collections.llmfleet.sglang.plugins.module_utils._report import hide
+from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd.environment import of_service
 from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd.quote import launch_words
 
 KEYS = ("patch_sets", "arguments", "environment")
 MOST = 5  # of a kind of differences
+# Of the release: what its compilers are told.
+_OF_THE_BUILD = (*ARCHITECTURES, "MAX_JOBS")
 EXAMPLE = '-e \'{"sglang_trial": {"arguments": {"chunked-prefill-size": 8192}}}\''
 
 
@@ -32,13 +37,13 @@ def problems(trial: Any, hosts: Sequence[str]) -> list[str]:
         return found if unknown else [*found, nothing]
     sets = trial.get("patch_sets") or []
     if not isinstance(sets, list) or not all(isinstance(one, str) for one in sets):
-        found.append(f"sglang_trial, patch_sets, has to be a list of names, not {sets!r}.")
+        found.append(f"sglang_trial, patch_sets, has to be a list of names, not {hide.kind(sets)}.")
     for key, check in (("arguments", flags.argument_problems), ("environment", flags.environment_problems)):
         value = trial.get(key) or {}
         if isinstance(value, Mapping):
             found += check(f"sglang_trial, {key},", dict(value))
         else:
-            found.append(f"sglang_trial, {key}, has to be a map of names to values, not {value!r}.")
+            found.append(f"sglang_trial, {key}, has to be a map of names to values, not {hide.kind(value)}.")
     return found
 
 
@@ -60,10 +65,20 @@ def changed(variables: Mapping[str, Any], trial: Mapping[str, Any], patch_sets: 
     }
 
 
-def without_effect(base: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Return why there is nothing to try between two resolved deployments; empty where there is."""
+def without_effect(base: Mapping[str, Any], other: Mapping[str, Any], trial: Mapping[str, Any]) -> list[str]:
+    """Return what of a trial cannot be, or that two resolved deployments do not differ; empty for neither."""
+    bare = {"service": "", "launch": {"environment": {}}}
+    own = {*of_service(bare, {"id": "", "path": ""}), *_OF_THE_BUILD}
+    out = [str(name) for name, value in (trial.get("environment") or {}).items() if value is None]
+    kept = [name for name in out if name in own and name not in base["launch"]["environment"]]
+    if kept:
+        return [
+            f"sglang_trial takes {name} out, which every unit of ours sets: only what the inventory or the profile "
+            "sets can be taken out. Give it another value."
+            for name in kept
+        ]
     if base["launch"] == other["launch"] and base["patch_sets"] == other["patch_sets"]:
-        return ["sglang_trial changes nothing: the deployment has all of it already."]
+        return ["sglang_trial changes nothing: the deployment is the same without it."]
     return []
 
 
@@ -92,12 +107,15 @@ def words(trial: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def differences(serving: Mapping[str, Any], deployment: Mapping[str, Any]) -> list[str]:
+def differences(
+    serving: Mapping[str, Any], deployment: Mapping[str, Any], compilers: Mapping[str, str] = MappingProxyType({})
+) -> list[str]:
     """Return in what the running instance is not the deployment that a trial changes, a sentence each.
 
-    serving: what `_benchmark.running` says of it, as a map; deployment: the resolved one.
+    serving: what `_benchmark.running` says of it, as a map; deployment: the resolved one; compilers: what its release
+    adds to the environment, none where that is not known.
     """
-    found: list[str] = []
+    found = ["its unit is another one now than it was started from"] if serving["unit_changed"] else []
     wanted_sets = [one["name"] for one in deployment["patch_sets"]]
     if serving["commit"] != deployment["build"]["commit"]:
         found.append(f"commit {serving['commit'][:12]} serves, and {deployment['build']['commit'][:12]} is deployed")
@@ -110,19 +128,21 @@ def differences(serving: Mapping[str, Any], deployment: Mapping[str, Any]) -> li
     for flag in sorted({*wanted, *have}):
         if wanted.get(flag) != have.get(flag):
             found.append(f"--{flag} is {have.get(flag, 'not set')}, and the deployment's {wanted.get(flag, 'not set')}")
-    return found + _other_variables(serving, deployment)
+    return found + _other_variables(serving, deployment, compilers)
 
 
-def _other_variables(serving: Mapping[str, Any], deployment: Mapping[str, Any]) -> list[str]:
+def _other_variables(
+    serving: Mapping[str, Any], deployment: Mapping[str, Any], compilers: Mapping[str, str]
+) -> list[str]:
     """Return the variables of the running process that are not as deployed, without a value that may be a secret."""
     environment = running.hidden(deployment["launch"]["environment"])
     have = {**serving["environment"], **serving["asked"]}
     as_asked = {name for name, how in serving["compared"].items() if how == running.AS_ASKED}
-    other = [name for name in environment if name not in as_asked]
-    more = [name for name in serving["environment"] if name not in environment and not _of_the_build(name)]
-    return [
-        _other(name, have.get(name, "not set"), environment.get(name, "not set")) for name in sorted([*other, *more])
-    ]
+    as_built = {n for n, value in compilers.items() if n not in environment and have.get(n) == value}
+    wanted = {**compilers, **environment}
+    other = [name for name in wanted if name not in as_asked | as_built]
+    more = [name for name in serving["environment"] if name not in wanted and (compilers or name not in _OF_THE_BUILD)]
+    return [_other(name, have.get(name, "not set"), wanted.get(name, "not set")) for name in sorted([*other, *more])]
 
 
 def _other(name: str, have: str, wanted: str) -> str:
@@ -154,29 +174,39 @@ def release_differences(serving: Mapping[str, Any], release: Mapping[str, Any]) 
             f"it runs on {have['interpreter']}, and the deployment's sglang_python is {release['interpreter']}"
         )
     if not release["id"]:
+        # Another interpreter has a lock of its own: that it is not there yet says nothing more.
+        missing = [one for one in release["missing"] if not (found and one.startswith("a lock of its packages"))]
         if release["interpreter"] and not found:
             found.append("it was built with other sglang_build_overrides or sglang_uv_version, or its lock was removed")
-        return [*found, *(f"{one} is missing on the host" for one in release["missing"])]
+        return [*found, *(f"{one} is missing on the host" for one in missing)]
     wanted = made_from(release["inputs"])
     for name in sorted({*have["patch_sets"]} & {*wanted["patch_sets"]}):
         if have["patch_sets"][name] != wanted["patch_sets"][name]:
             found.append(f"patch set {name} has other edits in the release that serves than in the deployment")
-    found += _told(have["packages"], wanted["packages"], "package {} is {}, and the deployment's lock has {}")
+    found += _told(have["packages"], wanted["packages"], _package)
     before, now = (running.hidden(one["environment"]) for one in (have, wanted))
-    found += _told(
-        before, now, "it was built with {} {}, and now that would be {} (sglang_build_environment, or other cards)"
-    )
+    found += _told(before, now, _built)
     return found or [f"release {serving['release']} serves, and the deployment's is {release['id']}"]
 
 
-def _told(have: Mapping[str, str], wanted: Mapping[str, str], text: str) -> list[str]:
-    """Return a sentence for each entry that differs, of the first few; how many more there are is said."""
-    pairs = [(name, have.get(name, "not there"), wanted.get(name, "not there")) for name in sorted({*have, *wanted})]
-    found = [text.format(*one) for one in pairs if one[1] != one[2]]
+def _package(name: str, have: str | None, wanted: str | None) -> str:
+    return f"package {name} is {have or 'not there'}, and the deployment's lock has {wanted or 'none'}"
+
+
+def _built(name: str, have: str | None, wanted: str | None) -> str:
+    was = f"without {name}" if have is None else f"with {name} {have}"
+    now = "it would be without it" if wanted is None else f"that would be {wanted}"
+    return f"it was built {was}, and now {now} (sglang_build_environment, or other cards)"
+
+
+def _told(
+    have: Mapping[str, str], wanted: Mapping[str, str], text: Callable[[str, str | None, str | None], str]
+) -> list[str]:
+    """Return a sentence for each entry that differs, of the first few; how many more there are is said.
+
+    text: makes it of the name and both values, None where there is none.
+    """
+    names = sorted({*have, *wanted})
+    found = [text(name, have.get(name), wanted.get(name)) for name in names if have.get(name) != wanted.get(name)]
     more = [f"and {len(found) - MOST} more of that kind"] if len(found) > MOST else []
     return found[:MOST] + more
-
-
-def _of_the_build(name: str) -> bool:
-    """Tell whether a variable that the deployment does not set is the release's own: what its compilers are told."""
-    return name in (*ARCHITECTURES, "MAX_JOBS")

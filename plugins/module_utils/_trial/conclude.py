@@ -25,6 +25,8 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._words.sentences i
 
 BACK, KEEP = "back", "keep"
 GOOD = (BETTER, SAME)
+# Whether it is in force that something was taken out.
+_GONE, _STILL = "yes: the process has it no more", "no: the process has it still"
 
 
 def fails_on(same: str) -> list[str]:
@@ -137,7 +139,7 @@ def _path(name: str, kind: str, candidate: Benchmark | None) -> str:
 def _taken_out(flag: str, candidate: Benchmark | None) -> str:
     if candidate is None:
         return ""
-    return "yes: the process has it still" if flag in candidate.arguments else "no: the process has it not"
+    return _STILL if flag in candidate.arguments else _GONE
 
 
 def _argument(flag: str, value: Any, candidate: Benchmark | None) -> str:
@@ -154,7 +156,7 @@ def _variable(name: str, value: str | None, candidate: Benchmark | None) -> str:
     if how is None:  # it never served, or was measured before values were compared
         return ""
     if value is None:
-        return "no: the process has it not" if how == running.AS_ASKED else "yes: the process has it still"
+        return _GONE if how == running.AS_ASKED else _STILL
     if how != running.AS_ASKED:
         return "no: the process has it not" if how == running.ABSENT else "no: the process has another value"
     return _path(name, "environment", candidate) or "yes: the process has it"
@@ -168,11 +170,11 @@ def summary(line: Mapping[str, Any]) -> str:
         after = line["candidate_figures"].get(shape)
         now = "not measured" if after is None else f"{after:.5g} tokens a second"
         lines.append(f"  {shape}: {before:.5g} tokens a second before, {now} with the change")
+    lines += [f"  {row}" for row in (line["verdict"] or {}).get("arithmetic", [])]
     for one in line["facts"]:
         lines.append(f"{one['what']}:")
         lines += [f"  patched: {text}" for text in one["patched"]]
         lines += [f"  active: {one['active']}", f"  faster: {one['faster']}"]
-    lines += [f"  {row}" for row in (line["verdict"] or {}).get("arithmetic", [])]
     if recorded(line["verdict"]):
         lines.append("The baseline is a recorded benchmark, and was not measured in this trial.")
     lines.append(_serves(line))
@@ -189,7 +191,7 @@ def _serves(line: Mapping[str, Any]) -> str:
         return f"The host serves the baseline again (release {line['baseline_release']})."
     return (
         "The host does not serve the baseline again. The message with which the run ends says what it serves; "
-        "playbooks/rollback.yml goes back."
+        "llmfleet.sglang.rollback goes back."
     )
 
 

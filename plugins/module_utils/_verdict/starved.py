@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from .._gpu.cards import Load
 from .._host.fabric_checks import FUSED
-from .._host.findings import WARNS, Finding
+from .._host.findings import INFORMS, WARNS, Finding
 from .._host.wanted import Launch
 
 FULL_UTILISATION = 95.0
@@ -75,6 +75,15 @@ def check_starved(
     lines = [f"{one.uuid}: {one.utilisation:.0f} %, {one.draw:.0f} of {one.limit:.0f} W" for one in cards]
     lines += [f"{number}. {cause}" for number, cause in enumerate(causes, 1)]
     return [Finding("gpu_starved", WARNS, message, "\n".join(lines), "Try the causes in this order, one at a time.")]
+
+
+def check_seen(looks: int) -> list[Finding]:
+    """Say that nobody knows whether the cards starve. looks: how many samples were taken while the load ran."""
+    if looks >= LEAST_SAMPLES:
+        return []
+    told = {0: "No reading of the cards", 1: "One reading of the cards"}.get(looks, f"{looks} readings of the cards")
+    message = f"{told} fell within the warm runs: too few to tell whether they starve."
+    return [Finding("gpu_hardly_seen", INFORMS, message, "", "Ask for more requests, so that the runs take longer.")]
 
 
 def likely_causes(launch: Launch, findings: set[str], concurrency: int = 0) -> list[str]:

@@ -84,8 +84,20 @@ def test_what_others_put_into_maintenance_while_it_was_drained_stays_there(balan
     one = place(balancer, tmp_path)
     haproxy.drain(one)
     one.set("maint")
+    assert not haproxy.ready(one, check=True).changed
+    assert one.name in one.record.read()  # a check run forgets nothing
     assert not haproxy.ready(one).changed
+    assert one.record.read() == {}
     assert who_answers(balancer.port) == {"b"}
+
+
+def test_a_request_that_is_queued_is_waited_for_too() -> None:
+    said = {
+        "show stat": "# pxname,svname,qcur,scur,status\nsglang,a,2,1,DRAIN\nsglang,b,,,UP\n",
+        "show servers state sglang": "1\n# srv_name srv_admin_state\na 8\nb 0\n",
+    }
+    assert haproxy.look(said.__getitem__, "sglang", "a").sessions == 3
+    assert haproxy.look(said.__getitem__, "sglang", "b").sessions == 0
 
 
 def test_one_who_died_before_he_was_heard_is_known_to_have_begun(balancer: Balancer, tmp_path: Path) -> None:

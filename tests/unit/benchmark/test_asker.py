@@ -1,7 +1,7 @@
 # Copyright (c) 2026 the llmfleet engineers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether somebody still reads what a module will answer: through a pipe, a socket or a terminal."""
+"""Whether somebody still reads what a module will answer, through a pipe, a socket or a terminal; whose the host is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.asker import Asker
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.asker import NOBODY_READS, Asker, Over
+from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import lock
+from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout.lock import Lock
 
 
 def pipe() -> tuple[int, int]:
@@ -80,3 +82,29 @@ def test_a_file_is_read_whenever_and_stays_as_it_is(tmp_path: Path) -> None:
     with open(path, "wb") as file:
         assert Asker(file.fileno(), every=0.0)()
     assert path.read_bytes() == b""
+
+
+ALICE = Lock("a1", "alice@ops1", "measures sglang-qwen", "c1", 100, "5@boot")
+BOB = Lock("b1", "bob@ops2", "deploys sglang-kimi", "c2", 200, "6@boot")
+
+
+@pytest.mark.parametrize("before", [ALICE, None])
+def test_another_run_that_takes_the_host_ends_it(tmp_path: Path, before: Lock | None) -> None:
+    path = tmp_path / "lock.json"
+    if before:
+        lock.take(path, before, 60, 0.0)
+    over = Over(lambda: True, path)
+    assert over() == ""
+    if before:
+        assert lock.take(path, before, 60, 50.0, renew=True).held
+        assert over() == ""
+        lock.release(path, before.run)
+        assert over() == ""
+    assert lock.take(path, BOB, 60, 100.0).held
+    assert over() == "another run holds the host's lock now (bob@ops2: deploys sglang-kimi)"
+    path.write_text("{")
+    assert over() == ""
+
+
+def test_it_is_over_when_nobody_reads_whoever_has_the_host(tmp_path: Path) -> None:
+    assert Over(lambda: False, tmp_path / "lock.json")() == NOBODY_READS

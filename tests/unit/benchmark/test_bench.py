@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -151,12 +152,12 @@ def test_it_is_not_waited_for_once_the_server_has_ended(stand: Stand) -> None:
 
 def test_it_ends_with_the_one_who_asked_for_it(stand: Stand) -> None:
     stand.does(f"sleep 600 & echo $! > {stand.folder}/child; wait")
-    with pytest.raises(Abandoned, match="the run that asked for the benchmark has gone"):
-        bench.measure(stand.target(awaited=(stand.folder / "nobody").exists), SHAPE, 7, 20)
+    with pytest.raises(Abandoned, match="bench_serving was stopped, for it has gone"):
+        bench.measure(stand.target(over=lambda: "it has gone"), SHAPE, 7, 20)
     assert gone(int(stand.read("child")))
 
 
-@pytest.mark.skipif(not bench._with_us(), reason="there is no setpriv")
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="there is no setpriv")
 def test_it_ends_with_the_process_that_runs_it_however_that_ends(stand: Stand) -> None:
     stand.does(f"echo $$ > {stand.folder}/child; exec sleep 600")
     runs = multiprocessing.get_context("fork").Process(target=bench.measure, args=(stand.target(), SHAPE, 7, 500))

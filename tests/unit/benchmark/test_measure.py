@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
-from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import ended, measure, record, running
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import ended, measure, record, running, table
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.bench import Abandoned, BenchFailed
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.record import Run
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.sampling import Sampler, look
@@ -234,6 +234,29 @@ def test_the_causes_of_starving_are_in_the_order_that_the_host_gives(
     assert f"Most likely: {cause}" in found.message
 
 
+@pytest.mark.parametrize(
+    ("readings", "told"), [(0, "No reading of the cards"), (1, "One reading of"), (2, "2 readings of"), (3, "")]
+)
+def test_runs_that_are_too_short_to_tell_are_said_so_where_there_are_cards(
+    serving: Serving, readings: int, told: str
+) -> None:
+    serving.fake.loads = {0: ("100", "590.00"), 1: ("100", "590.00")}
+    view = serving.machine().look(serving.fake.run, 1)
+    samples = [record.Sample(1.0, look(serving.fake.run))] * readings
+    found = measure._starved(samples, view, running_of(serving), serving.request())
+    assert [one.id for one in found] == (["gpu_hardly_seen"] if told else [])
+    assert all(one.message.startswith(told) and one.severity == "informs" for one in found)
+    none = replace(view, reading=replace(view.reading, gpus=()))
+    assert measure._starved([], none, running_of(serving), serving.request()) == []
+
+
+def test_a_note_that_nobody_knows_stands_below_the_table(serving: Serving) -> None:
+    found = measure.benchmark(serving.request(), serving.machine())
+    text = "No reading of the cards fell within the warm runs: too few to tell whether they starve."
+    assert [one["id"] for one in found.findings] == ["gpu_hardly_seen"]
+    assert table.table({"gpu-07": [found]}, {}).endswith(f"gpu-07, {found.at[:16]}: {text}")
+
+
 class Slow:
     """Stands for bench_serving: each run takes 20 seconds to start, and then measures for ten."""
 
@@ -339,37 +362,7 @@ def test_patches_without_a_known_set_are_told_too() -> None:
 
 
 def test_nothing_more_is_measured_for_a_run_that_has_gone(serving: Serving) -> None:
-    machine = serving.machine(awaited=lambda: len(serving.asked) < 3, patience=1000.0)
-    with pytest.raises(Abandoned, match="nothing more was measured, for the run that asked"):
+    machine = serving.machine(over=lambda: "it has gone" if len(serving.asked) == 3 else "")
+    with pytest.raises(Abandoned, match="nothing more was measured, for it has gone"):
         measure.benchmark(serving.request(), machine)
-    assert len(serving.asked) == 3 and not serving.asked[0][0].awaited()
-
-
-def test_what_the_unit_and_the_host_give_to_every_service_is_no_part_of_a_deployment(serving: Serving) -> None:
-    folder = serving.root / "releases" / RELEASE
-    cache = f"/var/cache/sglang-qwen/{RELEASE}"
-    unit = {"CUDA_HOME": "/usr/local/cuda", "TRITON_CACHE_DIR": f"{cache}/triton", "PYTHONUNBUFFERED": "1"}
-    path = f"{folder}/venv/bin:/usr/local/cuda/bin:/usr/local/bin:/usr/bin:/bin"
-    serving.start(11, **unit, PATH=path, LC_ALL="C.UTF-8", INVOCATION_ID="9f")
-    assert set(running_of(serving).environment) == {"NCCL_P2P_LEVEL", "MY_API_TOKEN", "HTTPS_PROXY"}
-    own = {"CUDA_HOME": "/usr/local/cuda-13", "TRITON_CACHE_DIR": "/x", "PYTHONMALLOC": "malloc"}
-    serving.start(12, **{**unit, **own})
-    assert own.items() <= running_of(serving).environment.items()
-
-
-def test_a_variable_is_compared_by_its_value_whatever_it_is_and_no_secret_is_shown(serving: Serving) -> None:
-    serving.start(11, LC_ALL="C.UTF-8", CUDA_HOME="/usr/local/cuda", N="8")
-    wanted = {"LC_ALL": "C.UTF-8", "CUDA_HOME": "/x", "N": 8, "MY_API_TOKEN": "hunter3", "HOME": None, "NO": None}
-    told = running.described(running_of(serving), {**wanted, "OTHER": "1"})
-    assert told["compared"] == {
-        "LC_ALL": "as asked",
-        "CUDA_HOME": "another value",
-        "N": "as asked",
-        "MY_API_TOKEN": "another value",
-        "HOME": "another value",
-        "NO": "as asked",
-        "OTHER": "absent",
-    }
-    assert told["asked"]["CUDA_HOME"] == "/usr/local/cuda" and "hunter" not in json.dumps(told)
-    found = measure.benchmark(serving.request(tried={"LC_ALL": "C.UTF-8", "X": 1}), serving.machine())
-    assert found.tried == {"LC_ALL": "as asked", "X": "absent"}
+    assert len(serving.asked) == 3 and serving.asked[0][0].over() == "it has gone"

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from ansible.module_utils.testing import patch_module_args
-from ansible_collections.llmfleet.sglang.plugins.filter.benchmark import benchmark_verdict
+from ansible_collections.llmfleet.sglang.plugins.filter.benchmark import benchmark_table, benchmark_verdict
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import measure, record, table
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.bench import BenchFailed
+from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark.record import Run
 from ansible_collections.llmfleet.sglang.plugins.module_utils._report import detail
+from ansible_collections.llmfleet.sglang.plugins.module_utils._rollout import lock
 from ansible_collections.llmfleet.sglang.plugins.modules import benchmark
 
 from tests.unit.benchmark.case import FAST, ROOT, SLOW, Serving, kept, made
@@ -177,6 +180,39 @@ def test_it_ends_when_nobody_waits_for_the_answer(case: Case, monkeypatch: pytes
     os.close(writer)
     assert done["failed"] and "the run that asked for the benchmark has gone" in done["msg"]
     assert len(case.serving.asked) == 6 and len(kept(case.place)) == 1
+
+
+def test_who_fell_out_of_a_run_stands_below_its_table(case: Case) -> None:
+    hostvars: dict[str, dict[str, Any]] = {
+        "h1": {"sglang_measured": {"benchmarks": [case.run()["benchmark"]], "problems": []}},
+        "h2": {},
+        "h3": {"sglang_benchmark_result": {"benchmark": {"id": "b"}}},
+    }
+    told = benchmark_table(["h1"], hostvars, list(hostvars)).splitlines()
+    assert "h2: it was lost, or failed (see above), and this run recorded nothing there." in told
+    assert "h3: it was measured and that was recorded, but its record could not be read at the end." in told
+    assert "h2" not in benchmark_table(["h1"], hostvars)
+
+
+@pytest.mark.parametrize(("number", "words"), [(3, "nothing more was measured"), (6, "the figures were thrown away")])
+def test_it_ends_when_another_run_takes_over_the_host(
+    case: Case, monkeypatch: pytest.MonkeyPatch, number: int, words: str
+) -> None:
+    """Also during its last run: what is recorded was measured by one at a time."""
+    path = case.serving.state / "lock.json"
+    mine = lock.Lock("a1", "alice@ops1", "measures sglang-qwen", "c1", 100, "5@boot")
+    lock.take(path, mine, 60, 0.0)
+
+    def taken_over(*given: Any) -> Run:
+        if len(case.serving.asked) == number - 1:
+            other = replace(mine, run="b1", owner="bob@ops2")
+            assert lock.take(path, other, 60, 1.0, broken="a1").held
+        return Serving.measure(case.serving, *given)
+
+    monkeypatch.setattr(benchmark, "Machine", lambda **given: case.serving.machine(**given, measure=taken_over))
+    done = case.run()
+    assert done["failed"] and f"{words}, for another run holds the host's lock now (bob@ops2" in done["msg"]
+    assert len(case.serving.asked) == number and not case.place.exists()
 
 
 def test_the_values_of_variables_on_trial_are_recorded_as_the_process_has_them(case: Case) -> None:

@@ -126,6 +126,19 @@ def test_nothing_but_revisions_is_looked_at(host: Host) -> None:
     assert set(host.judge(0)) == {OLD, MIDDLE, NEW, HALF}
 
 
+def test_a_link_in_the_store_is_no_revision_of_it(host: Host, tmp_path: Path) -> None:
+    """What it leads to is somebody else's, verified or not."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / STAMP).write_bytes(Stamp("d", "2026-11-09T00:00:00Z", {}).encoded())
+    (host.store / "org--model" / ("5" * 40)).symlink_to(elsewhere)
+    (host.store / "org--model" / f".{'6' * 40}.going").symlink_to(elsewhere)
+    (host.store / "other--model").symlink_to(host.store / "org--model")
+    assert sorted(os.path.relpath(one.path, host.store) for one in host.look(1)) == [
+        f"org--model/{name}" for name in (OLD, MIDDLE, NEW, HALF)
+    ]
+
+
 def test_removing_leaves_no_empty_folder_of_the_repository(host: Host) -> None:
     host.folder(HALF).rmdir()
     found = host.look(0)

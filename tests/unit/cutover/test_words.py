@@ -61,5 +61,5 @@ def test_a_rollback_that_fails_begins_a_line_of_its_own_and_ends_each_sentence_o
         'Going back failed too, at "Start": Unit sglang-kimi.service not found.',
         "The state of the host now:",
         "sglang-kimi does not run.",
-        "What served before is kept in /var/lib/llmfleet/qwen/snapshot.json; playbooks/rollback.yml tries again.",
+        "What served before is kept in /var/lib/llmfleet/qwen/snapshot.json; llmfleet.sglang.rollback tries again.",
     ]

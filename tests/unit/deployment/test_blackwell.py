@@ -296,9 +296,10 @@ def test_a_missing_pin_stops_before_any_host_is_touched() -> None:
     done = ansible("ansible-playbook", "playbooks/deploy_qwen.yml", "-i", str(INVENTORY))
     assert done.returncode != 0
     said = re.sub(r"\s+", " ", done.stdout + done.stderr)
+    command = "ansible-playbook llmfleet.sglang.pin -i INVENTORY -e sglang_profile=qwen3_5_397b_nvfp4"
     for name in ("sglang_commit", "sglang_version"):
-        assert f"{name} is not set: run `ansible-playbook playbooks/pin.yml -i INVENTORY`" in said
-    assert "sglang_checkpoint_revisions has no entry 'qwen3_5_397b_nvfp4': run `ansible-playbook" in said
+        assert f"{name} is not set: run `{command}`" in said
+    assert f"sglang_checkpoint_revisions has no entry 'qwen3_5_397b_nvfp4': run `{command}`" in said
     assert "UNREACHABLE" not in said
     assert re.findall(r"TASK \[(.*?)\]", said) == ["Check that every value is there"]
 

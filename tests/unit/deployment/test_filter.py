@@ -19,6 +19,7 @@ from tests.unit.deployment.example import PROFILE, PROFILES, variables
 
 FILTERS = FilterModule().filters()
 deployment, deployment_problems = FILTERS["deployment"], FILTERS["deployment_problems"]
+fleet_problems = FILTERS["fleet_problems"]
 profile_repository = FILTERS["profile_repository"]
 
 
@@ -110,6 +111,24 @@ def test_no_secret_and_no_variable_of_others_is_looked_at() -> None:
     watched = Watched({**variables(), **secrets, "ansible_password": "x"})
     deployment(watched)
     assert watched.seen == set(variables())
+
+
+def test_a_problem_of_some_hosts_names_them_and_one_of_all_stands_alone() -> None:
+    hostvars = {name: variables(commit="main") for name in ("a", "b", "c")}
+    for host in "bc":
+        hostvars[host]["sglang_port"] = 0
+    common, some = fleet_problems(list(hostvars), hostvars)
+    assert common.startswith("sglang_commit is 'main'")
+    assert some.startswith("b, c: sglang_port has to be")
+
+
+def test_each_host_may_have_a_profile_of_its_own_and_a_play_one_for_all() -> None:
+    own = {"a": variables(), "b": variables(profile="nope")}
+    [problem] = fleet_problems(["a", "b"], own, PROFILE)
+    assert problem.startswith("b: sglang_profile is 'nope'")
+    for host in own.values():
+        del host["sglang_profile"]
+    assert fleet_problems(["a", "b"], own, PROFILE) == []
 
 
 def test_a_value_whose_template_lacks_a_variable_is_named_beside_what_else_is_wrong() -> None:

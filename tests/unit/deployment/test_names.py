@@ -23,6 +23,9 @@ ROOT = Path(__file__).resolve().parents[3]
         ("sglang_drain_task", "sglang_drain_tasks"),
         ("sglang_modles", "sglang_models"),
         ("sgalng_port", "sglang_port"),
+        ("slang_port", "sglang_port"),
+        ("sglan_serial", "sglang_serial"),
+        ("sglang_prot", "sglang_port"),
     ],
 )
 def test_a_slip_is_refused_with_the_name_that_is_meant(given: str, meant: str) -> None:
@@ -30,7 +33,10 @@ def test_a_slip_is_refused_with_the_name_that_is_meant(given: str, meant: str) -
     assert text.startswith(f"{given} is no variable of this collection") and meant in text
 
 
-@pytest.mark.parametrize("given", ["sglang_rack", "sglang_own_note", "ansible_port", "site", "sg_arguments_of_mine"])
+@pytest.mark.parametrize(
+    "given",
+    ["sglang_rack", "sglang_own_note", "ansible_port", "site", "sg_arguments_of_mine", "golang_version", "slang_own"],
+)
 def test_an_operators_own_names_are_his(given: str) -> None:
     assert names.slips([given]) == []
 

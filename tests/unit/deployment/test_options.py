@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from ansible_collections.llmfleet.sglang.plugins.module_utils._deployment.options import OPTIONS
 
-from tests.unit.deployment.example import COMMIT, problems, resolved
+from tests.unit.deployment.example import COMMIT, PROFILE, problems, resolved
 
-PIN = "ansible-playbook playbooks/pin.yml -i INVENTORY"
+PIN = "ansible-playbook llmfleet.sglang.pin -i INVENTORY"
 
 
 def test_the_example_has_no_problem() -> None:
@@ -23,7 +23,7 @@ def test_the_example_has_no_problem() -> None:
 @pytest.mark.parametrize(
     ("name", "how"),
     [
-        ("profile", "playbooks/profiles"),
+        ("profile", "with -e sglang_profile=NAME. Known: glm_5_nvfp4, kimi_k2_5_int4, qwen"),
         ("commit", PIN),
         ("version", PIN),
         ("listen_host", "the address that clients reach this host by"),
@@ -91,7 +91,7 @@ def test_true_is_neither_a_number_nor_a_text(name: str) -> None:
         ("user", "sglang:0", "the name of a user"),
         ("repository", "sglang", "a URL that Git can clone"),
         ("hub_endpoint", "huggingface.co", "an http or https URL"),
-        ("replaces", [["sglang-kimi"]], "a list of which each is text, not ['sglang-kimi']"),
+        ("replaces", [["sglang-kimi"]], "a list of which each is text, not a list"),
         ("patch_sets", [{"name": "sm120"}], "a list of which each is text"),
         ("patch_sets", ["sm121"], "there is no such patch set. Known: sm120, sm120_fusion."),
         ("multimem_world_sizes", ["four"], "a list of which each is a whole number, not 'four'"),
@@ -101,9 +101,9 @@ def test_true_is_neither_a_number_nor_a_text(name: str) -> None:
         ("gpus", {"count": "eight"}, "'count' to 'eight', which has to be a whole number"),
         ("gpus", {"compute_capability": 12.0}, "which has to be text, such as '12.0'"),
         ("gpus", {"counts": 8}, "'counts', and only count, compute_capability, memory_mib are known"),
-        ("environment", {"NCCL P2P": "1"}, "'NCCL P2P', which is no name of an environment variable"),
+        ("environment", {"NCCL P2P": "1"}, "'NCCL …', which is no name of an environment variable"),
         ("environment", {"NCCL_DEBUG": True}, "sets NCCL_DEBUG to True: give it as text, in quotes"),
-        ("build_environment", {"FLAGS": ["-O2"]}, "sets FLAGS to ['-O2']: give it as text, in quotes"),
+        ("build_environment", {"FLAGS": ["-O2"]}, "sets FLAGS to a list: give it as text, in quotes"),
     ],
 )
 def test_a_value_that_is_not_allowed_gets_one_sentence(name: str, value: Any, says: str) -> None:
@@ -189,6 +189,52 @@ def test_a_url_with_a_secret_is_refused_without_telling_it(name: str, login: str
     (problem,) = problems(**{name: f"{login}@mirror.example/sglang.git"})
     assert f"sglang_{name} holds a password or token" in problem
     assert SECRET not in problem
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [(f"https://ops:{SECRET}@[mirror.example/sglang.git", True), ("https://[mirror.example/x.git", False)],
+)
+def test_a_url_that_cannot_be_read_may_hold_a_secret_where_it_has_an_at(url: str, told: bool) -> None:
+    found = problems(repository=url)
+    assert [one for one in found if "holds a password or token" in one] == found
+    assert bool(found) == told and SECRET not in "".join(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("arguments", f"--api-key {SECRET}", "has to be a map, not text."),
+        ("arguments", SECRET, "has to be a map, not text."),
+        ("arguments", [f"api-key={SECRET}"], "has to be a map, not a list."),
+        ("arguments", {f"--api-key {SECRET}": True}, "sets '--api-key …', which is no name of a launch argument."),
+        ("arguments", {f"api-key={SECRET}": True}, "sets 'api-key …', which is no name of a launch argument."),
+        ("arguments", {f"api-key:{SECRET}": True}, "sets 'api-key …', which is no name of a launch argument."),
+        ("arguments", {"context-length": f"api-key={SECRET}"}, ""),
+        ("environment", f"HF_TOKEN={SECRET}", "has to be a map, not text."),
+        ("environment", [f"HF_TOKEN={SECRET}"], "has to be a map, not a list."),
+        ("environment", {"HF_TOKEN": [SECRET]}, "sets HF_TOKEN to a list: give it as text, in quotes."),
+        ("environment", {f"HF TOKEN={SECRET}": "1"}, "sets 'HF …', which is no name of an environment variable."),
+        ("environment", {f"HF_TOKEN={SECRET}": "1"}, "sets 'HF_TOKEN …', which is no name"),
+        (
+            "repository",
+            f"oauth2:{SECRET}@git.example:x.git",
+            "holds an @ and is not allowed: it has to be a URL that Git",
+        ),
+        ("repository", [f"https://oauth2:{SECRET}@git.example/x.git"], "has to be text, not a list."),
+        ("hub_endpoint", {"url": f"https://u:{SECRET}@mirror.example"}, "has to be text, not a map."),
+        ("hub_endpoint", f"u:{SECRET}@mirror.example", "holds an @ and is not allowed: it has to be an http"),
+        ("replaces", [{"token": SECRET}], "a list of which each is text, not a map."),
+        ("patch_sets", f"--api-key {SECRET}", "has to be a list, not text."),
+        ("port", f"--api-key {SECRET}", "has to be a whole number, not '--api-key ***'."),
+        ("checkpoint_revisions", {PROFILE: [SECRET]}, f"gives '{PROFILE}' a list, which is no 40 hex digits"),
+    ],
+)
+def test_a_value_that_may_hold_a_secret_is_not_told(name: str, value: Any, says: str) -> None:
+    found = problems(**{name: value, **({"checkpoint_revision": None} if name == "checkpoint_revisions" else {})})
+    assert SECRET not in "".join(found)
+    assert [one for one in found if f"sglang_{name}" in one and says in one] == found
+    assert len(found) == (1 if says else 0)
 
 
 @pytest.mark.parametrize("flag", ["admin-api-key", "--api-key", "ssl_keyfile_password"])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from typing import Any
 
 import pytest
@@ -94,13 +95,21 @@ def test_one_pin_for_all_goes_before_the_profiles_own() -> None:
         ({"other": COMMIT}, f"has no entry '{PROFILE}'"),
         ({PROFILE: ""}, f"has no entry '{PROFILE}'"),
         ({PROFILE: "main"}, f"gives '{PROFILE}' 'main', which is no 40 hex digits"),
-        ({PROFILE: [COMMIT]}, f"gives '{PROFILE}' ['{COMMIT}'], which is no 40 hex digits"),
+        ({PROFILE: [COMMIT]}, f"gives '{PROFILE}' a list, which is no 40 hex digits"),
     ],
 )
 def test_a_pin_that_is_missing_comes_with_the_command_that_writes_it(pins: dict[str, object], says: str) -> None:
     (problem,) = problems(checkpoint_revision=None, checkpoint_revisions=pins)
-    assert problem.startswith(f"sglang_checkpoint_revisions {says}: run `ansible-playbook playbooks/pin.yml")
+    assert problem.startswith(f"sglang_checkpoint_revisions {says}: run `ansible-playbook llmfleet.sglang.pin")
     assert f"-e sglang_profile={PROFILE} -e sglang_pin=checkpoint`" in problem
+
+
+def test_pins_that_are_all_missing_come_with_one_command_that_writes_them() -> None:
+    found = problems(commit=None, version=None, checkpoint_revision=None, checkpoint_revisions={})
+    assert len(found) == 3
+    assert {command for one in found for command in re.findall("`(.*?)`", one)} == {
+        f"ansible-playbook llmfleet.sglang.pin -i INVENTORY -e sglang_profile={PROFILE}"
+    }
 
 
 def test_no_tool_call_is_asked_of_an_engine_without_a_parser() -> None:
@@ -201,8 +210,8 @@ def test_a_flag_of_the_collections_own_is_refused_with_its_variable(flag: str, i
     [
         ({"tp-size": 8, "tp": 4}, "'tp-size' and 'tp', which are one flag"),
         ({"page-size": 1, "--page_size": 64}, "'page-size' and '--page_size', which are one flag"),
-        ({"page size": 1}, "'page size', which is no name of a launch argument"),
-        ({"page-size=1": True}, "'page-size=1', which is no name"),
+        ({"page size": 1}, "'page …', which is no name of a launch argument"),
+        ({"page-size=1": True}, "'page-size …', which is no name"),
         ({"": 1}, "'', which is no name"),
         ({5: 1, "-": 2}, "'-', which is no name"),
     ],
@@ -357,10 +366,12 @@ def row(flag: str, value: Any = 1, **more: Any) -> dict[str, Any]:
         ),
         ({"arguments": {"tp-size": 8}}, "has no list 'arguments'"),
         ({"environment": None}, "has no list 'environment'"),
-        ({"arguments": [{"flag": "tp-size"}]}, "has a row without 'flag' or 'value'"),
+        ({"arguments": [{"flag": "tp-size"}]}, "has a row without 'flag' or 'value': one with flag."),
+        ({"environment": [{"name": "HF_TOKEN", "vlaue": "s3cret"}]}, "or 'value': one with name, vlaue."),
+        ({"environment": ["HF_TOKEN=s3cret"]}, "has a row without 'name' or 'value': no map."),
         ({"arguments": [row("tp-size", versions="0.5.10")]}, "'0.5.10' is no version clause"),
         ({"arguments": [row("port")]}, "'port', which is the collection's own"),
-        ({"environment": [{"name": "A B", "value": "1"}]}, "'A B', which is no name"),
+        ({"environment": [{"name": "A B", "value": "1"}]}, "'A …', which is no name"),
         ({"smoke": []}, "has no 'smoke' prompts"),
         ({"smoke": [{"messages": []}]}, "has no 'smoke' prompts"),
     ],

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +55,13 @@ def indented(text: str) -> list[str]:
 def code(text: str) -> list[str]:
     """Return everything of a page that is set as code: blocks and spans."""
     return [block.text for block in fenced(text)] + indented(text) + _SPAN.findall(_FENCE.sub("", text))
+
+
+def ships(path: Path) -> bool:
+    """Tell whether a file of the repository is in the collection's tarball."""
+    ignored = yaml.safe_load((ROOT / "galaxy.yml").read_text("utf-8"))["build_ignore"]
+    inside = path.relative_to(ROOT)
+    return not any(fnmatch.fnmatch(str(one), pattern) for one in (inside, *inside.parents) for pattern in ignored)
 
 
 def links(text: str) -> list[str]:

@@ -22,6 +22,7 @@ ROOT = pages.ROOT
 PLAYBOOKS = pages.playbooks()
 VARIABLES = pages.variables()
 TARGETS = pages.make_targets()
+OURS = yaml.safe_load((ROOT / "galaxy.yml").read_text("utf-8"))["repository"] + "/blob/main/"
 # Names that only look like variables: files, folders, a module of Python.
 _OTHERS = {"sglang_kernel"}
 _FOLDERS = ("playbooks", "plugins", "roles", "docs", "inventories", "benchmarks", "tests", "fleet", "molecule", "meta")
@@ -34,14 +35,17 @@ def text_of(path: Path) -> str:
 
 
 @pytest.mark.parametrize("page", pages.ALL, ids=pages.name)
-def test_every_relative_link_leads_somewhere(page: Path) -> None:
+def test_every_link_within_the_repository_leads_somewhere(page: Path) -> None:
     for link in pages.links(text_of(page)):
-        if link.startswith(("http://", "https://", "mailto:")):
+        ours = link.startswith(OURS)
+        if link.startswith(("http://", "https://", "mailto:")) and not ours:
             continue
-        target, _hash, anchor = link.partition("#")
-        path = (page.parent / target).resolve() if target else page
+        target, _hash, anchor = link.removeprefix(OURS).partition("#")
+        path = ((ROOT if ours else page.parent) / target).resolve() if target else page
         assert path.exists(), f"{link} leads to {path}"
         assert path.is_relative_to(ROOT), f"{link} leads out of the repository"
+        # Who reads the page in an installed collection has no more than that.
+        assert ours or pages.ships(path) or not pages.ships(page), f"{link} is in no tarball: {OURS}{target} is"
         if anchor and path.suffix == ".md":
             assert anchor in pages.anchors(text_of(path)), f"{link}: no such heading"
 
@@ -151,9 +155,16 @@ def test_the_index_leads_to_every_page() -> None:
 
 def test_the_settings_for_a_controller_are_those_of_the_checkout() -> None:
     """scaling.md repeats ansible.cfg without what is the checkout's alone."""
-    [shown] = [one.text for one in pages.fenced(text_of(pages.DOCS / "guides" / "scaling.md")) if one.language == "ini"]
     ours = text_of(ROOT / "ansible.cfg").splitlines()
-    assert not [line for line in shown.splitlines() if line and line not in ours]
+    for page in ("guides/scaling.md", "README.md"):
+        [shown] = [one.text for one in pages.fenced(text_of(pages.DOCS / page)) if one.language == "ini"]
+        assert "callback_result_format = yaml" in shown
+        assert not [line for line in shown.splitlines() if line and line not in ours]
+
+
+def test_whoever_installs_the_collection_is_told_what_makes_tables_readable() -> None:
+    installed = text_of(ROOT / "README.md").partition("To run the installed collection")[2].partition("\n## ")[0]
+    assert "ANSIBLE_CALLBACK_RESULT_FORMAT=yaml" in installed
 
 
 def test_the_page_of_variables_has_each_with_its_default() -> None:

@@ -15,7 +15,7 @@ from ansible_collections.llmfleet.sglang.tests.unit.host import test_checks, tes
 ROOT = Path(__file__).parents[3]
 ROW = re.compile(r"^\| `(\w+)` \| ([\w, ]+) \|", re.MULTILINE)
 # Severities that have a test of their own instead of a row.
-OTHERS = {("disk", "warns"), ("gpu_memory", "blocks"), ("gpu_starved", "warns")}
+OTHERS = {("disk", "warns"), ("gpu_memory", "blocks"), ("gpu_hardly_seen", "informs"), ("gpu_starved", "warns")}
 OTHERS |= {("memory_fit", severity) for severity in ORDER}
 
 

@@ -77,7 +77,7 @@ def test_a_fleet_as_a_table() -> None:
 def test_what_blocks_is_named_by_host() -> None:
     assert preflight_blocked(preflight_report(list(HOSTS), HOSTS)) == [
         "n2: architecture",
-        "n4: No route to host",
+        "n4: No route to host. See that `ansible n4 -i INVENTORY -m ansible.builtin.ping` reaches it, and try again",
         "n5: no finding named x",
         "n6: preflight did not run here",
     ]

@@ -73,6 +73,20 @@ def test_it_writes_once_and_then_only_when_something_moved(case: Case) -> None:
     assert file.read(case.dest.read_text()).values["sglang_commit"] == moved
 
 
+def test_the_folder_of_the_pins_is_made_where_there_is_none(case: Case) -> None:
+    case.dest = case.dest.parent / "group_vars" / "sglang" / "pins.yml"
+    assert case.run(_ansible_check_mode=True)["changed"] is True and not case.dest.parent.exists()
+    assert case.run()["changed"] is True
+    assert case.run()["changed"] is False
+
+
+def test_a_folder_that_cannot_be_made_is_said_plainly(case: Case) -> None:
+    case.dest.write_text("")
+    case.dest = case.dest / "sglang" / "pins.yml"
+    answer = case.run()
+    assert answer["msg"] == f"Nothing was pinned: {case.dest} cannot be written: Not a directory."
+
+
 def test_a_check_run_tells_the_difference_and_writes_nothing(case: Case) -> None:
     answer = case.run(_ansible_check_mode=True, _ansible_diff=True)
     assert answer["changed"] is True

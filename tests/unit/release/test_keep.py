@@ -179,6 +179,29 @@ def test_debris_goes_once_nobody_has_touched_it(host: Host) -> None:
     assert host.judge(age=100, now=touched + 200).debris == []
 
 
+def test_debris_that_is_named_or_deployed_stays(host: Host) -> None:
+    """A unit may name a release whose record was lost; where nothing else goes, too."""
+    host.release(1)
+    dead = host.release(2, finished=False)
+    path = host.places.releases / dead
+    later = path.stat().st_mtime + 200
+    assert host.judge(9, age=100, now=later).debris == [path]
+    assert host.judge(9, age=100, now=later, deployed=dead).debris == []
+    (host.units / "mine.service").write_text(f"ExecStart={path}/venv/bin/python")
+    assert host.judge(9, age=100, now=later).debris == []
+
+
+def test_a_cache_that_is_a_link_is_left_and_no_obstacle(host: Host) -> None:
+    name = host.release(1)
+    elsewhere, link = host.places.root / "elsewhere", host.places.caches / "sglang-qwen" / name
+    (elsewhere / "triton").mkdir(parents=True)
+    link.parent.mkdir(parents=True)
+    link.symlink_to(elsewhere)
+    keep.remove(host.places.releases / name, host.places.caches)
+    assert not (host.places.releases / name).exists()
+    assert link.is_symlink() and (elsewhere / "triton").is_dir()
+
+
 def test_what_goes_is_gone_whole(host: Host) -> None:
     name = host.release(1)
     cache = host.places.caches / "sglang-qwen"

@@ -23,7 +23,7 @@ last try said: Connection refused (111). From its journal:
   [2026-11-30 12:01:58 TP3] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.31 GiB.
 The state of the host now:
 sglang-kimi.service: failed; it served before; its unit is as it was.
-What served before is kept in /var/lib/llmfleet/qwen/snapshot.json; playbooks/rollback.yml tries again."""
+What served before is kept in /var/lib/llmfleet/qwen/snapshot.json; llmfleet.sglang.rollback tries again."""
 BACK = """\
 http://10.9.0.2:30000 gave a wrong answer: expected Paris, and got "!!!!!!!!!!!!!!!!".
 The host serves again what it served before: sglang-kimi. Its unit is kept in /var/lib/llmfleet/qwen/rejected."""

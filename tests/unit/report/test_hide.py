@@ -14,6 +14,7 @@ def test_the_secrets_of_a_host_are_known() -> None:
         {
             "sglang_api_key": "sk-one",
             "sglang_hub_token": "hf_two",
+            "sglang_smg_api_key": "smg-nine9",
             "ansible_become_password": "three3",
             "sglang_environment": {"NCCL_P2P_LEVEL": "SYS", "HF_TOKEN": "four4"},
             "sglang_arguments": {"tp-size": 8, "admin-api-key": "five5"},
@@ -22,8 +23,10 @@ def test_the_secrets_of_a_host_are_known() -> None:
             "sglang_other": "eight8",
         }
     )
-    assert found == {"sk-one", "hf_two", "three3", "four4", "five5", "six66", "seven7"}
+    assert found == {"sk-one", "hf_two", "smg-nine9", "three3", "four4", "five5", "six66", "seven7"}
     assert hide.known({"sglang_api_key": "abc", "sglang_environment": None}) == set()
+    # A message may quote it, with what ends it as \n.
+    assert hide.known({"sglang_api_key": "sk-one\n", "sglang_arguments": {"api-key": "five5\n"}}) == {"sk-one", "five5"}
 
 
 @pytest.mark.parametrize(
@@ -40,6 +43,25 @@ def test_the_secrets_of_a_host_are_known() -> None:
 )
 def test_texts(text: str, expected: str) -> None:
     assert hide.text(text, ["sk-one"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "shown", "kind"),
+    [
+        ("--api-key s3cret", "'--api-key ***'", "text"),
+        ("https://ops:s3cret@host/x", "'https://ops:***@host/x'", "text"),
+        ("main", "'main'", "text"),
+        (["api-key=s3cret"], "a list", "a list"),
+        (("s3cret",), "a list", "a list"),
+        ({"url": "s3cret"}, "a map", "a map"),
+        ({"s3cret"}, "a set", "a set"),
+        (None, "None", "None"),
+        (True, "True", "True"),
+        (0.5, "0.5", "0.5"),
+    ],
+)
+def test_what_a_message_quotes_of_a_wrong_value(value: object, shown: str, kind: str) -> None:
+    assert (hide.shown(value), hide.kind(value)) == (shown, kind)
 
 
 def test_it_reaches_everywhere() -> None:

@@ -187,7 +187,8 @@ def test_a_trial_says_three_things_apart() -> None:
 
 def test_what_is_patched_active_and_faster_stands_before_all_else() -> None:
     hosts = fleet.fleet(5, benchmarks=True)
-    hosts["gpu-01"]["sglang_trial_result"] = {"trial": TRIAL}
+    for one in hosts.values():
+        one["sglang_trial_result"] = {"trial": TRIAL}
     run = model.Run("trial", "blackwell", "2026-11-30T12:03:11+00:00")
     words = Reader(page.page(fleet.made(hosts, run))).words
     heads = ("Trial: patched", "Patches: patched", "Cut-over", "What changed", "Throughput and power", "Host by host")
@@ -216,7 +217,7 @@ def test_what_is_inert_says_why_and_not_how_fast(shapes: int) -> None:
     run = model.Run("trial", "blackwell", "2026-11-30T12:03:11+00:00")
     words = Reader(page.page(fleet.made(hosts, run))).words
     assert words.count("inert the engine does not take the path that was to be tried (fusion: skipped). By speed") == 1
-    assert "Faster: the release as a whole: inert, the engine does not take the path" in words
+    assert "Faster: the change that was tried: inert, the engine does not take the path" in words
     assert "inert +" not in words
     assert "It was skipped. The host serves the baseline again." in words
 
@@ -252,6 +253,19 @@ def test_what_the_measurement_found_stands_with_the_hosts_other_findings(kind: s
     assert words.index("Host by host") < words.rindex("8 cards were fully used at no more than 125 of 600 W")
 
 
+def test_a_hosts_findings_stand_by_severity_and_their_evidence_line_by_line() -> None:
+    hosts = fleet.fleet(1)
+    baseline, now = fleet.measured(236.0)
+    starved = {**now["findings"][0], "evidence": "GPU-0: 100 %, 125 of 600 W\n1. a slow PCIe link"}
+    fleet.measure(hosts["gpu-01"], [baseline, {**now, "findings": [starved]}])
+    content = page.page(fleet.made(hosts))
+    found = content[content.index("Host by host") :]
+    told = [found.index(one) for one in ("The IOMMU translates", "8 cards were fully used", "Persistence mode is off")]
+    assert told == sorted(told)
+    assert '<div class="faint lines">GPU-0: 100 %, 125 of 600 W\n1. a slow PCIe link</div>' in found
+    assert ".lines{white-space:pre-line}" in content
+
+
 def test_a_starved_measurement_of_an_earlier_run_is_no_finding_of_this_one() -> None:
     hosts = fleet.fleet(1)
     hosts["gpu-01"]["sglang_noted"]["benchmarks"] = fleet.measured(236.0)
@@ -268,6 +282,8 @@ def test_a_baseline_that_a_trial_did_not_measure_is_told() -> None:
     words = Reader(page.page(fleet.made(hosts, run))).words
     assert "measured 2026-11-12 08:30 UTC, a recorded benchmark and not one that the trial made." in words
     assert "The baseline is a recorded benchmark, and was not measured in this trial." in words
+    assert "Faster: the change that was tried: worse" in words and "release as a whole" not in words
+    assert "; utilisation of the cards 99 %:" in words
     hosts["gpu-01"]["sglang_trial_result"] = {"trial": {**TRIAL, "verdict": {**verdict, "recorded": False}}}
     hosts["gpu-01"]["sglang_noted"]["benchmarks"][-1]["verdict"] = {**verdict, "recorded": False}
     assert "a recorded benchmark" not in Reader(page.page(fleet.made(hosts, run))).words

@@ -35,7 +35,11 @@ def latest(stage: Stage) -> dict[str, Any]:
 
 def test_a_rollout_that_failed_has_a_report_without_a_secret(stage: Stage) -> None:
     said: dict[str, Any] = {"sglang_without_trial": "on", "sglang_accepted_rules": ["fusion_without_win"]}
-    run = stage.deploy({"h02": {"fails_in": "verify"}}, sglang_api_key="sk-made-up-0001", **said)
+    keys: dict[str, Any] = {"sglang_api_key": "sk-made-up-0001", "sglang_smg_api_key": "smg-made-up-0002"}
+    role = stage.folder / "ansible_collections/llmfleet/sglang/roles/sglang_verify/tasks/main.yml"
+    quotes = {"msg": "The gateway {{ sglang_smg_api_key }} refuses {{ sglang_api_key }}."}
+    role.write_text(json.dumps([{"ansible.builtin.fail": quotes, "when": "inventory_hostname == 'h02'"}]))
+    run = stage.deploy(**said, **keys)
     assert run.rc == 2
     page, _latest = [name for name in reports(stage) if name.startswith("inventory-qwen-deployment-")]
     assert f"Report: {stage.folder}/reports/{page}" in run.output
@@ -48,7 +52,8 @@ def test_a_rollout_that_failed_has_a_report_without_a_secret(stage: Stage) -> No
     ]
     assert [one for one in report["warnings"] if one not in run.output] == []
     texts = [path.read_text("utf-8") for path in (stage.folder / "reports").iterdir()]
-    assert len(texts) == 4 and not [text for text in texts if "sk-made-up-0001" in text]
+    assert len(texts) == 4 and not [text for text in texts for key in keys.values() if key in text]
+    assert "The gateway *** refuses ***." in report["hosts"][1]["message"]
     assert "TASK [Write the report on the controller]" in run.output
     assert "ok: [h01]" in run.output.rpartition("TASK [Write the report on the controller]")[2].splitlines()[1]
 

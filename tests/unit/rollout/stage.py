@@ -329,11 +329,13 @@ class Stage:
         host_variables: dict[str, dict[str, Any]] | None = None,
         *,
         check: bool = False,
+        limit: str = "",
         **variables: Any,
     ) -> Rollout:
         """Run a playbook to its end."""
+        words = [*(["--check"] if check else []), *(["--limit", limit] if limit else [])]
         done = subprocess.run(
-            [*self.command(host_variables or {}, book, **variables), *(["--check"] if check else [])],
+            [*self.command(host_variables or {}, book, **variables), *words],
             cwd=self.folder,
             env=self.environment,
             stdout=subprocess.PIPE,

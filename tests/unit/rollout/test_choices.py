@@ -30,7 +30,7 @@ def both(value: Any) -> dict[str, Any]:
         ({"sglang_lock_broken": "yes"}, "12 hex digits, not 'yes'"),
         ({"sglang_drain_tasks": "haproxy"}, "sglang_drain_tasks is set and sglang_undrain_tasks is not"),
         (both("drain.yml"), "the absolute path of a file of tasks on the controller"),
-        (both(["a"]), "not ['a']"),
+        (both(["a"]), "not a list"),
         (both("/no/such/file.yml"), "there is no such file on the controller"),
         (HAPROXY, "sglang_haproxy has to be a list of where the load balancers are, each a map with host."),
         ({**HAPROXY, "sglang_haproxy": [{"socket": "/x"}]}, "sglang_haproxy has to be a list"),

@@ -67,7 +67,7 @@ def test_the_end_says_each_host_the_locks_that_are_left_and_what_to_do() -> None
         "h2": {"sglang_deployment": {}},
     }
     lines = ended.words(run, ["h1", "h2"], hostvars).splitlines()
-    assert lines[0] == "The run ended before it could tell its end. What is known of each host:"
+    assert lines[0] == "The run was cut short before its summary. What is known of each host:"
     assert lines[1].startswith("    h1  lost       It was lost") and lines[2].startswith("    h2  untouched")
     assert lines[-2].startswith("Locked by this run still: h1, h2.")
     assert lines[-2].endswith("-e sglang_lock_broken=0123456789ab")
@@ -85,7 +85,7 @@ def test_after_a_trial_that_was_cut_short_the_way_on_is_a_deployment(lost: set[s
     assert "the same command again: it goes on from there" in before
     text = ended.words(run, ["h1"], {"h1": {**trial, "sglang_verdict": BEGUN}})
     assert "goes on from there, and nothing" not in text and "same command goes on" not in text
-    assert "un playbooks/deploy.yml, which brings the deployment of the inventory back, and then try again" in text
+    assert "un llmfleet.sglang.deploy, which brings the deployment of the inventory back, and then try again" in text
     told = "may be the change that was tried" in text
     assert told is (not lost)
 
@@ -101,3 +101,19 @@ def test_each_load_balancer_that_is_away_is_named() -> None:
     assert choices.unreached({"results": results}) == (
         "The load balancer cannot be reached from here: lb2: No route to host."
     )
+
+
+def test_of_a_benchmark_it_is_said_what_was_recorded() -> None:
+    facts: dict[str, dict[str, Any]] = {
+        "h1": {"sglang_deployment": {}, "sglang_benchmark_result": {"benchmark": {"id": "b"}}},
+        "h2": {"sglang_deployment": {}},
+        "h3": {"sglang_deployment": {}, "sglang_benchmark_result": {"unreachable": True}},
+    }
+    text = ended.words(ended.Run(begun=True, measures=True, lost={"h3"}), list(facts), facts)
+    ends = "nothing was recorded, and what measures there ends by itself."
+    assert [line.strip() for line in text.splitlines()[1:4]] == [
+        "h1  measured      Its record has it.",
+        f"h2  not measured  The run ended before: {ends}",
+        f"h3  not measured  It could not be reached any more: {ends}",
+    ]
+    assert "run the same command again" in text

@@ -34,7 +34,7 @@ def test_a_lock_that_cannot_be_read_is_why_a_host_is_not_prepared(stage: Stage, 
     assert run.rc == 2
     assert run.states == {host: "not prepared" if host in bad else "untouched" for host in FEW}
     assert f"{host}  not prepared  This host cannot be locked: the lock {lock} cannot be read" in run.output
-    assert "The run ended before it could tell" not in run.output
+    assert "The run was cut short" not in run.output
     assert run.came_to("build") == [] and stage.locked() == bad
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.llmfleet.sglang.plugins.filter.rollout import rollout_pattern
 
 ROOT = Path(__file__).parents[3]
 BOOKS = {path.stem: yaml.safe_load(path.read_text()) for path in sorted((ROOT / "playbooks").glob("*.yml"))}
@@ -125,7 +124,3 @@ def test_whoever_stops_or_measures_has_the_lock_and_gives_it_back(book: str) -> 
 def test_the_filters_are_loaded_before_tasks_are_forked_off() -> None:
     """A play's hosts are templated in the process that tasks come from; without it each task loads them for itself."""
     assert "llmfleet.sglang." in BOOKS["resolve"][0]["hosts"]
-
-
-def test_the_hosts_of_a_run_are_a_pattern_or_the_group() -> None:
-    assert (rollout_pattern(""), rollout_pattern("gpu01,gpu02")) == ("sglang", "gpu01,gpu02")

@@ -79,7 +79,7 @@ def test_a_change_that_serves_and_is_drained_is_put_back_by_a_deployment(cut_sho
     found = recap.fate("h", {**lost, "sglang_trial_base": {"name": "qwen"}}, alive=cut_short)
     assert (found.state, found.failed) == ("drained", True) and "same command" not in found.message
     assert found.message.startswith("It serves the change that was tried, and is out of the load balancer.")
-    assert "deploy.yml does it, and keeps the change if it was put into the inventory before" in found.message
+    assert "llmfleet.sglang.deploy does it, and keeps the change if it was put into the inventory" in found.message
 
 
 def fleet(*facts: dict[str, Any], **common: Any) -> dict[str, dict[str, Any]]:
@@ -159,6 +159,9 @@ def test_the_recap_says_how_long_nothing_served_and_where_the_report_is() -> Non
         "New release: 0.5.23-a",
         "Report: /srv/x.html",
     ]
+    # A message that goes on, as a verdict does with its arithmetic, is not cut in two.
+    whole = recap.fate("h2", variables["h2"], True).message
+    assert whole == "Wrong answers.\nlog\nlog\nNothing served for 42 s."
     # What an earlier run did is no news, and who asked for a stop knows that nothing serves.
     old = {**noted, "mine": False}
     assert "42 s" not in recap.fate("h1", {"sglang_verdict": SERVES, "sglang_noted": old}, True).message

@@ -31,7 +31,7 @@ def test_a_canary_that_is_lost_is_told_though_ansible_ends_the_playbook(stage: S
     # As it says:
     again = stage.deploy(sglang_serial=[1])
     assert again.rc == 0 and again.hosts("new") == FEW
-    assert "its run has died" in again.output and "The run ended before" not in again.output
+    assert "its run has died" in again.output and "The run was cut short" not in again.output
     assert stage.locked() == []
 
 
@@ -50,11 +50,25 @@ def test_one_host_that_is_lost_is_told_by_the_path_of_a_playbook_too(tmp_path: P
     assert run.states == {"h01": "unreachable"}, run.output
 
 
+@pytest.mark.parametrize("hosts", [HOSTS[:1], FEW])
+def test_who_is_lost_while_it_is_measured_was_not(tmp_path: Path, hosts: list[str]) -> None:
+    stage = Stage(tmp_path, hosts)
+    run = stage.play(str(stage.books / "benchmark.yml"), {"h01": {"lost_in": "measure"}})
+    assert run.rc == 4
+    if len(hosts) == 1:  # Ansible ends the playbook
+        assert run.states == {"h01": "not measured"} and "nothing was recorded" in run.output, run.output
+        assert "Locked by this run still: h01." in run.output
+    else:
+        assert "The run was cut short" not in run.output, run.output
+        assert "h01: it was lost, or failed (see above), and this run recorded nothing there." in run.output
+        assert "h02: nothing was measured yet." in run.output and stage.locked() == ["h01"]
+
+
 def test_nothing_is_told_twice_nor_of_a_run_that_touched_no_host(stage: Stage) -> None:
     refused = stage.deploy(sglang_serial=["ten"])
-    assert refused.rc == 2 and refused.states == {} and "The run ended before" not in refused.output
+    assert refused.rc == 2 and refused.states == {} and "The run was cut short" not in refused.output
     whole = stage.deploy({"h01": {"fails_in": "verify"}}, sglang_serial=[1])
-    assert whole.rc == 2 and "The run ended before" not in whole.output
+    assert whole.rc == 2 and "The run was cut short" not in whole.output
 
 
 def test_ctrl_c_is_told(stage: Stage) -> None:
@@ -63,7 +77,7 @@ def test_ctrl_c_is_told(stage: Stage) -> None:
     assert run.states == {"h01": "interrupted", "h02": "untouched", "h03": "untouched"}, run.output
     assert "It is out of the load balancer still" in run.output
     assert "Locked by this run still: h01, h02, h03." in run.output
-    assert run.output.count("The run ended before it could tell its end") == 1  # its workers tell nothing
+    assert run.output.count("The run was cut short before its summary") == 1  # its workers tell nothing
 
 
 @pytest.mark.parametrize("verb", ["undrain", "drain"])

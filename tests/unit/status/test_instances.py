@@ -123,7 +123,7 @@ def test_a_release_that_went_and_a_cutover_that_did_not_end_are_said(host: FakeH
     write(host.root / "state" / "qwen" / "snapshot.json", {"phase": "cutover"})
     [one] = instances.look(how(host))
     assert one.problems == [
-        "a cut-over has begun and not ended: run the deployment or rollback.yml",
+        "a cut-over has begun and not ended: run the deployment or llmfleet.sglang.rollback",
         f"the release {RELEASE} is not there",
     ]
 
@@ -135,7 +135,7 @@ def test_a_first_cutover_that_died_is_our_instance_before_it_has_a_record(host: 
     [one] = instances.look(how(host))  # while it is starting
     assert (one.name, one.service, one.ours, one.main_pid) == ("qwen", "sglang-qwen", True, 10)
     assert (one.as_recorded, one.verdict) == (None, "a cut-over has begun and not ended")
-    assert one.problems == ["a cut-over has begun and not ended: run the deployment or rollback.yml"]
+    assert one.problems == ["a cut-over has begun and not ended: run the deployment or llmfleet.sglang.rollback"]
     host.remove_process(11)
     host.remove_process(10)
     host.add_unit("sglang-qwen.service", active="failed", Result="exit-code")

@@ -13,6 +13,8 @@ from ansible_collections.llmfleet.sglang.plugins.module_utils._status.instances 
 
 GPUS = {"count": 8, "memory_used": 691000, "memory_total": 783096, "power_draw": 2400, "power_limit": 4800}
 
+LOST = {"sglang_status": {"unreachable": True, "msg": "No route to host\n"}}
+
 
 def told(*found: Instance, **gpus: Any) -> dict[str, Any]:
     return {"sglang_status": {"instances": [asdict(one) for one in found], "gpus": {**GPUS, "problem": "", **gpus}}}
@@ -53,7 +55,7 @@ def test_what_is_wrong_stands_below_with_its_host() -> None:
     bad = Instance("kimi", "sglang-kimi", True, "failed", problems=["the unit has failed (oom-kill)"], release="r")
     bad.drift = [{"kind": "patched_file", "name": "a.py", "expected": "1", "found": "2"}]
     lines = status_table(
-        ["h1", "h2", "h3"], {"h1": told(bad), "h2": {}, "h3": told(count=0, problem="nvidia-smi hangs")}
+        ["h1", "h2", "h3"], {"h1": told(bad), "h2": LOST, "h3": told(count=0, problem="nvidia-smi hangs")}
     )
     assert "failed" in lines.splitlines()[1]
     assert lines.splitlines()[2] == "    r"
@@ -63,6 +65,7 @@ def test_what_is_wrong_stands_below_with_its_host() -> None:
         "",
         "h1: sglang-kimi: the unit has failed (oom-kill)",
         "h1: sglang-kimi: a.py is not as it was built (patched_file: 2)",
+        "h2: cannot be asked: No route to host",
         "h3: nvidia-smi hangs",
     ]
 

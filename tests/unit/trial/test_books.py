@@ -59,6 +59,25 @@ def test_the_lock_of_a_trial_says_that_it_tries() -> None:
     assert rendered(block["vars"]["sglang_lock_reason"], **NAMES) == "tries a change of sglang-qwen"
 
 
+@pytest.mark.parametrize(
+    ("check", "done", "message", "said"),
+    [(True, True, "", ""), (True, False, "Why.", "Nothing was tried. Why."), (False, False, "", "Nothing was tried.")],
+)
+def test_a_check_run_that_would_try_something_does_not_say_that_nothing_was_tried(
+    check: bool, done: bool, message: str, said: str
+) -> None:
+    [say] = [one for one in book("trial")["tasks"] if one["name"] == "Say what the trial came to"]
+    known = {"ansible_check_mode": check, "sglang_prepared": {"done": done, "message": message}}
+    known["sglang_untried"] = rendered(say["vars"]["sglang_untried"], **known)
+    assert rendered(say["ansible.builtin.debug"]["msg"], sglang_reported={"words": ""}, **known) == said
+
+
+def test_what_cannot_be_tried_is_refused_before_the_deployment_is_resolved_with_it() -> None:
+    """A filter that raises would be told with the task's own text around it."""
+    first, second, *_others = book("trial")["tasks"]
+    assert "trial_change_problems" in str(first["vars"]) and "trial_deployment(" in str(second)
+
+
 def test_a_benchmark_that_fails_is_reported_before_the_run_fails() -> None:
     measuring, *after = book("benchmark")["tasks"]
     [conclude] = measuring["rescue"]

@@ -14,16 +14,18 @@ from ansible_collections.llmfleet.sglang.plugins.filter import trial as filters
 from ansible_collections.llmfleet.sglang.plugins.module_utils._benchmark import running
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host import systemd
 from ansible_collections.llmfleet.sglang.plugins.module_utils._release import identity
+from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd import quote
 from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd.environment import of_service
-from ansible_collections.llmfleet.sglang.plugins.module_utils._systemd.quote import launch_words
 from ansible_collections.llmfleet.sglang.plugins.module_utils._trial import change
 
 from tests.unit.benchmark import case
 from tests.unit.benchmark.case import FAST, TOPOLOGY
 from tests.unit.deployment.example import PROFILE, resolved, variables
 
+COMPILERS = {"TORCH_CUDA_ARCH_LIST": "12.0a", "MAX_JOBS": "4"}
 INTERPRETER = "cpython 3.11.2 x86_64"
 LOCK = "torch==2.14.1 \\\n    --hash=sha256:00\nidna==3.0 \\\n    --hash=sha256:01\n"
+NO_LOCK = ["a lock of its packages in /l"]
 SIZE = {"arguments": {"chunked-prefill-size": 8192}}
 
 
@@ -37,7 +39,10 @@ SIZE = {"arguments": {"chunked-prefill-size": 8192}}
         ({**SIZE, "argument": {}}, "sglang_trial has 'argument', and only"),
         ({"argument": {"chunked-prefill-size": 8192}}, "sglang_trial has 'argument', and only patch_sets, arguments,"),
         ({"patch_sets": "sm120_fusion"}, "has to be a list of names"),
-        ({"arguments": ["a"]}, "has to be a map of names to values"),
+        ({"arguments": ["a"]}, "has to be a map of names to values, not a list."),
+        ({"arguments": "--api-key s3cret"}, "has to be a map of names to values, not text."),
+        ({"environment": ["HF_TOKEN=s3cret"]}, "has to be a map of names to values, not a list."),
+        ({"patch_sets": [{"token": "s3cret"}]}, "has to be a list of names, not a list."),
         ({"arguments": {"port": 1}}, "sglang_trial, arguments, sets 'port', which is the collection's own"),
         ({"arguments": {"admin-api-key": "x"}}, "a secret that everybody on the host could read"),
         ({"environment": {"A B": "1"}}, "no name of an environment variable"),
@@ -45,7 +50,7 @@ SIZE = {"arguments": {"chunked-prefill-size": 8192}}
 )
 def test_what_cannot_be_tried_is_said_in_a_sentence(trial: Any, words: str) -> None:
     [text] = change.problems(trial, ["node1"])
-    assert words in text and text.endswith(".")
+    assert words in text and text.endswith(".") and "s3cret" not in text
 
 
 def test_a_trial_is_made_on_one_host() -> None:
@@ -100,6 +105,23 @@ def test_a_change_that_is_there_already_is_none(trial: dict[str, Any]) -> None:
         changed(trial)
 
 
+@pytest.mark.parametrize("name", ["CUDA_HOME", "TRITON_CACHE_DIR", "MAX_JOBS"])
+@pytest.mark.parametrize("also", [{}, SIZE])
+def test_what_every_unit_sets_cannot_be_taken_out(name: str, also: dict[str, Any]) -> None:
+    trial = {**also, "environment": {name: None}}
+    [text] = filters.trial_change_problems(variables(), trial, PROFILE)
+    assert text.startswith(f"sglang_trial takes {name} out, which every unit of ours sets")
+    assert filters.trial_change_problems(variables(environment={name: "x"}), trial, PROFILE) == []
+
+
+def test_what_cannot_be_tried_is_listed_for_a_refusal_like_the_others() -> None:
+    [text] = filters.trial_change_problems(variables(), {"patch_sets": ["sm121"]}, PROFILE)
+    assert "names 'sm121', and there is no such patch set" in text
+    [text] = filters.trial_change_problems(variables(), {"environment": {"X": None}}, PROFILE)
+    assert text == "sglang_trial changes nothing: the deployment is the same without it."
+    assert filters.trial_change_problems(variables(), SIZE, PROFILE) == []
+
+
 def test_an_unknown_patch_set_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(AnsibleFilterError, match="names 'sm121', and there is no such patch set"):
         changed({"patch_sets": ["sm121"]})
@@ -116,7 +138,7 @@ def made(deployment: dict[str, Any], lock: str = LOCK, interpreter: str = INTERP
         environment=deployment["build"]["environment"],
     )
     name = identity.release_id(deployment["build"]["version"], parts)
-    return {"id": name, "inputs": parts, "interpreter": interpreter, "missing": []}
+    return {"id": name, "inputs": parts, "interpreter": interpreter, "missing": [], "compilers": COMPILERS}
 
 
 def serving(
@@ -124,20 +146,23 @@ def serving(
     release: dict[str, Any] | None = None,
     process: dict[str, str] | None = None,
     wanted: dict[str, Any] | None = None,
+    unit: dict[str, str] | None = None,
     **changes: Any,
 ) -> dict[str, Any]:
     """What the module benchmark_info says of a host that serves this.
 
     release: what it was built as; process: variables of the process over those of the deployment; wanted: those that
-    the module is asked to compare, the deployment's own if left out.
+    the module is asked to compare, the deployment's own if left out; unit: variables that its unit sets beside them.
     """
     built = release or made(deployment)
-    argv = [word for group in launch_words(deployment["launch"]["arguments"]) for word in group]
+    argv = [word for group in quote.launch_words(deployment["launch"]["arguments"]) for word in group]
     folder = Path("/opt/sglang/releases", built["id"])
     own = of_service({**deployment, "launch": {"environment": {}}}, {"id": built["id"], "path": str(folder)})
-    environ = {**own, **deployment["launch"]["environment"], "MAX_JOBS": "4", "LANG": "C.UTF-8", **(process or {})}
+    ours = {**own, **built["compilers"], **deployment["launch"]["environment"], "LLMFLEET_STATE": "s1", **(unit or {})}
+    environ = {"LANG": "C.UTF-8", "SHELL": "/bin/sh", **ours, **(process or {})}
+    lines = [f"Environment={quote.environment_line(name, str(value))}\n" for name, value in ours.items()]
     record = {"id": built["id"], "inputs": built["inputs"]}
-    found = running.Running(systemd.Unit("sglang-qwen"), ("python", *argv), environ, record, folder)
+    found = running.Running(systemd.Unit("sglang-qwen"), ("python", *argv), environ, record, folder, "".join(lines))
     told = running.described(found, deployment["launch"]["environment"] if wanted is None else wanted)
     return {"serving": {**told, "state": "s1", **changes}, "benchmarks": [], "topology": TOPOLOGY}
 
@@ -163,6 +188,19 @@ def test_a_host_that_serves_the_deployment_can_try_a_change() -> None:
         ({"arguments": {}}, "--tp-size is not set, and the deployment's 8"),
         ({"process": {"NCCL_P2P_LEVEL": "PHB"}}, "NCCL_P2P_LEVEL is PHB, and the deployment's SYS"),
         ({"process": {"PYTHONMALLOC": "malloc"}}, "PYTHONMALLOC is malloc, and the deployment's not set"),
+        ({"process": {"MAX_JOBS": "64"}}, "MAX_JOBS is 64, and the deployment's 4"),
+        ({"process": {"TORCH_CUDA_ARCH_LIST": "9.0a"}}, "TORCH_CUDA_ARCH_LIST is 9.0a, and the deployment's 12.0a"),
+        (
+            {"unit": {"FLASHINFER_CUDA_ARCH_LIST": "9.0a"}},
+            "FLASHINFER_CUDA_ARCH_LIST is 9.0a, and the deployment's not",
+        ),
+        ({"unit": {"LC_ALL": "C", "A": "b c"}}, "LC_ALL is C, and the deployment's not set"),
+        ({"unit": {"LANG": "de DE"}}, "LANG is de DE, and the deployment's not set"),
+        ({"unit": {"LANGUAGE": "de"}}, "LANGUAGE is de, and the deployment's not set"),
+        ({"unit": {"SHELL": "/bin/zsh"}}, "SHELL is /bin/zsh, and the deployment's not set"),
+        ({"unit": {"USER": "me"}}, "USER is me, and the deployment's not set"),
+        ({"unit": {"SGLANG_LOGGING_CONFIG_PATH": "/my.json"}}, "SGLANG_LOGGING_CONFIG_PATH is /my.json, and the"),
+        ({"process": {"LLMFLEET_STATE": "s0"}}, "its unit is another one now than it was started from"),
         ({"process": {"CUDA_HOME": "/usr/local/cuda-13"}}, "CUDA_HOME is /usr/local/cuda-13, and the deployment's not"),
     ],
 )
@@ -224,7 +262,11 @@ def edited(deployment: dict[str, Any]) -> dict[str, Any]:
         ),
         (
             lambda base: made(resolved(build_environment={"NVCC_FLAGS": "-O1", "A_TOKEN": "hunter2"})),
-            "it was built with NVCC_FLAGS not there, and now that would be -O1 (sglang_build_environment, or",
+            "it was built without NVCC_FLAGS, and now that would be -O1 (sglang_build_environment, or other cards)",
+        ),
+        (
+            lambda base: made(base, lock=LOCK.replace("idna==3.0", "six==1.0")),
+            "package idna is 3.0, and the deployment's lock has none",
         ),
         (
             lambda base: made(edited(base)),
@@ -236,12 +278,12 @@ def edited(deployment: dict[str, Any]) -> dict[str, Any]:
                 "id": "",
                 "inputs": {},
                 "interpreter": INTERPRETER,
-                "missing": ["a lock of its packages in /l"],
+                "missing": NO_LOCK,
             },
             "it was built with other sglang_build_overrides or sglang_uv_version, or its lock was removed",
         ),
         (
-            lambda base: {"id": "", "inputs": {}, "interpreter": "cpython 3.12.9 x86_64", "missing": ["a lock in /l"]},
+            lambda base: {"id": "", "inputs": {}, "interpreter": "cpython 3.12.9 x86_64", "missing": NO_LOCK},
             f"it runs on {INTERPRETER}, and the deployment's sglang_python is cpython 3.12.9 x86_64",
         ),
         (
@@ -256,6 +298,20 @@ def test_a_baseline_from_another_release_is_refused_with_what_differs(release: A
     first, *rest = hindrances(serving(base), base, changed(SIZE), release=release(base))
     assert "deploy it first" in first and any(words in line for line in rest), rest
     assert "hunter2" not in str(rest)
+
+
+def test_the_lock_that_another_interpreter_lacks_is_no_difference_of_its_own() -> None:
+    base = resolved()
+    bare = {"id": "", "inputs": {}, "interpreter": "cpython 3.12.9 x86_64", "missing": [*NO_LOCK, "the user x"]}
+    _first, *rest = hindrances(serving(base), base, release=bare)
+    assert len(rest) == 2 and "it runs on" in rest[0] and rest[1] == "the user x is missing on the host"
+
+
+def test_a_build_without_what_it_was_built_with_is_said_so() -> None:
+    base, other = resolved(build_environment={"NVCC_FLAGS": "-O1"}), resolved()
+    _first, *rest = hindrances(serving(base), base, release=made(other))
+    told = "it was built with NVCC_FLAGS -O1, and now it would be without it (sglang_build_environment, or other cards)"
+    assert rest == [told]
 
 
 def test_a_patch_set_of_the_change_is_its_own() -> None:

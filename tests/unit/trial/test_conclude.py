@@ -71,6 +71,9 @@ def test_3740_that_became_236_is_worse_undone_and_told_with_both_figures() -> No
     text = conclude.summary(told)
     assert "worse: 3740 became 236 (-93.7%)" in text
     assert f"{SHAPE.name}: 3740 tokens a second before, 236 tokens a second with the change" in text
+    # The arithmetic is of the verdict, and stands below it.
+    rows = text.splitlines()
+    assert rows.index(f"  {told['verdict']['arithmetic'][0]}") < rows.index("patch set sm120_fusion:")
     assert f"The host serves the baseline again (release {RELEASE})." in text
 
 
@@ -92,8 +95,8 @@ def test_what_was_taken_out_is_told_as_that() -> None:
     after = replace(candidate(*FAST), arguments={"sleep-on-idle": True})
     told = conclude.facts(change, after, PATCHES, "better: x")
     assert [(one["what"], one["active"]) for one in told] == [
-        ("--enable-torch-symm-mem taken out", "no: the process has it not"),
-        ("--sleep-on-idle taken out", "yes: the process has it still"),
+        ("--enable-torch-symm-mem taken out", "yes: the process has it no more"),
+        ("--sleep-on-idle taken out", "no: the process has it still"),
     ]
     [never, _other] = conclude.facts(change, None, PATCHES, "failed start: x")
     assert never["active"] == "unknown: it never served"
@@ -105,8 +108,8 @@ def test_what_was_taken_out_is_told_as_that() -> None:
         ("1", "as asked", "X=1", "yes: the process has it"),
         ("1", "absent", "X=1", "no: the process has it not"),
         ("1", "another value", "X=1", "no: the process has another value"),
-        (None, "as asked", "X taken out", "no: the process has it not"),
-        (None, "another value", "X taken out", "yes: the process has it still"),
+        (None, "as asked", "X taken out", "yes: the process has it no more"),
+        (None, "another value", "X taken out", "no: the process has it still"),
     ],
 )
 def test_a_variable_is_active_with_its_value(value: Any, how: str, what: str, active: str) -> None:

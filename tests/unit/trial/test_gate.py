@@ -115,7 +115,7 @@ def test_without_a_win_it_is_refused_with_the_way_out() -> None:
     hostvars = fleet([], [{**WIN, "result": "worse"}], **OPEN)
     assert "fusion_without_win" in refused(hostvars, "h1")
     [one] = [one for one in launch_findings(resolved(patch_sets=["sm120_fusion"])) if one["severity"] == "refuse"]
-    assert "playbooks/trial.yml" in one["text"] and "sglang_without_trial" in one["text"]
+    assert "llmfleet.sglang.trial" in one["text"] and "sglang_without_trial" in one["text"]
 
 
 def test_a_later_loss_on_another_host_takes_the_win_back() -> None:
