@@ -123,6 +123,11 @@ class Deployment:
         """Press Ctrl-C on the controller."""
         self._process.send_signal(signal.SIGINT)
 
+    def kill_alone(self) -> None:
+        """Kill ansible-playbook with -9, and none of its workers."""
+        self._process.kill()
+        self._process.wait(20)
+
     def kill(self) -> None:
         """Kill the controller's whole side with -9."""
         for pid in _descendants(self._process.pid):

@@ -14,7 +14,7 @@ from testinfra.host import Host
 
 from tests.faults.breaking import NODE, RECORD, SERVES_AGAIN, Deployment, deploy, gpus, refused, restored
 from tests.fleet.control import INVENTORY, PROJECT, Run
-from tests.fleet.hosts import Serving, root, serving
+from tests.fleet.hosts import Serving, root, serving, wait
 
 PROFILE = {"sglang_profile": "qwen3_5_397b_nvfp4"}
 TRIAL = PROJECT / "playbooks" / "trial.yml"
@@ -152,6 +152,21 @@ def test_an_engine_that_dies_while_it_is_measured_is_said_to_have(node: Host, ba
     assert "AGAINST LAST" in ended.output and "Report: " in ended.output
     deploy().must_pass()  # which waits until it serves again
     assert serving(node).pid != baseline.pid
+
+
+def test_a_benchmark_ends_with_the_controller_that_asked_for_it(node: Host, baseline: Serving) -> None:
+    lines = f"cat {RECORD}/benchmarks.jsonl 2>/dev/null | wc -l"
+    before = int(root(node, lines))
+    asked = {**PROFILE, **SHORT, "sglang_benchmark_shapes": [LASTING], "sglang_benchmark_runs": 8}
+    run = Deployment(asked, book=BENCHMARK)
+    running = "pgrep --full '[s]glang.bench_serving' || true"
+    wait("bench_serving", lambda: root(node, running) != "", timeout=200, interval=0.5)
+    run.kill_alone()
+    wait("its end", lambda: root(node, running) == "", timeout=60, interval=0.5)
+    assert serving(node) == baseline
+    after = Deployment({**PROFILE, **SHORT}, book=BENCHMARK).end(timeout=900).must_pass()
+    assert "took over the lock of" in after.output
+    assert int(root(node, lines)) == before + 1  # of what was cut short nothing is recorded, then or later
 
 
 @pytest.mark.parametrize(
