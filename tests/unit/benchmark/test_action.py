@@ -47,6 +47,11 @@ while reads() and time.monotonic() < until:
 """
 
 
+def _heed_hang_ups() -> None:
+    """What nohup starts ignores them, and so would what it starts."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def number_in(path: Path) -> int:
     """Return what a process wrote, once it has."""
     deadline = time.monotonic() + 60
@@ -71,6 +76,7 @@ def test_the_worker_and_what_it_reads_end_with_the_run(tmp_path: Path, how: sign
             stdin=subprocess.DEVNULL,
             stdout=printed,
             stderr=subprocess.STDOUT,
+            preexec_fn=_heed_hang_ups,
         )
     worker, module = (number_in(tmp_path / name) for name in ("worker", "module"))
     try:
