@@ -108,7 +108,7 @@ class Operator:
         with Sampler(self.known.values(), watched, self.mark) as sampler:
             done = run([*words, *self._password(), *options, *extra], env=env, timeout=1500)
         self.seen |= sampler.found
-        assert sampler.rounds > 3
+        assert sampler.rounds > (3 if done.rc == 0 else 0)  # what is refused ends within a second or two
         self.says_nothing(str(book), done.output)
         return done
 
