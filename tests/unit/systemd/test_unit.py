@@ -96,7 +96,8 @@ def test_why_a_unit_has_to_be_restarted(unit: Unit, says: str) -> None:
 
 def test_a_service_that_was_never_deployed_is_not_started() -> None:
     says = why_not_start("sglang-glm", parse_show("LoadState=not-found"), {"sglang-kimi": RUNNING})
-    assert "There is no sglang-glm.service on this host, and nothing was started" in says and "deploy.yml" in says
+    assert "There is no sglang-glm.service on this host, and nothing was started" in says
+    assert "llmfleet.sglang.deploy." in says
 
 
 @pytest.mark.parametrize("active", ["active", "activating", "reloading"])
@@ -105,7 +106,7 @@ def test_another_service_is_left_where_it_is(active: str) -> None:
     says = why_not_start("sglang-qwen", RUNNING, others)
     assert says.startswith("sglang-kimi serves on this host, and nothing was started.")
     # Going back to what never answered there would be refused.
-    assert "stop.yml" in says and "deploy.yml" in says and "rollback" not in says
+    assert "llmfleet.sglang.stop " in says and "llmfleet.sglang.deploy." in says and "rollback" not in says
 
 
 @pytest.mark.parametrize("state", ["inactive", "failed"])
