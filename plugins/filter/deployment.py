@@ -117,11 +117,9 @@ def fleet_problems(
     """Return what keeps the deployments of these hosts from being resolved; what not all have, with who has it."""
     # Where a play sets the profile, no host's own variables do; where hosts do, each may have another.
     theirs = bool(hosts) and hostvars[hosts[0]].get("sglang_profile") == profile
-    found: dict[str, list[str]] = {}
-    for host in hosts:
-        for problem in deployment_problems(hostvars[host], "" if theirs else profile, profiles):
-            found.setdefault(problem, []).append(host)
-    return [one if len(who) == len(hosts) else f"{', '.join(who)}: {one}" for one, who in found.items()]
+    return credentials.by_hosts(
+        {host: deployment_problems(hostvars[host], "" if theirs else profile, profiles) for host in hosts}
+    )
 
 
 def profile_repository(name: str, profiles: list[str] | None = None) -> str:

@@ -9,7 +9,7 @@ No message holds a value.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.llmfleet.sglang.plugins.module_utils._host import bearer
@@ -35,16 +35,21 @@ def problems(variables: Mapping[str, Any]) -> list[str]:
 
 def of_hosts(hosts: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return what is wrong on any host, a sentence each, which names hosts where others have another value."""
+    return by_hosts({host: problems(variables) for host, variables in hosts.items()}, _NAMED)
+
+
+def by_hosts(found: Mapping[str, Sequence[str]], most: int | None = None) -> list[str]:
+    """Return each problem once; where not all hosts have it, with who has it. most: how many are named, None: all."""
     where: dict[str, list[str]] = {}
-    for host, variables in hosts.items():
-        for one in problems(variables):
+    for host, told in found.items():
+        for one in told:
             where.setdefault(one, []).append(host)
-    return [one if len(names) == len(hosts) else f"{_names(names)}: {one}" for one, names in where.items()]
+    return [one if len(names) == len(found) else f"{_names(names, most)}: {one}" for one, names in where.items()]
 
 
-def _names(hosts: list[str]) -> str:
-    more = len(hosts) - _NAMED
-    return ", ".join(hosts[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+def _names(hosts: list[str], most: int | None) -> str:
+    more = len(hosts) - len(hosts[:most])
+    return ", ".join(hosts[:most]) + (f" and {more} more" if more else "")
 
 
 def _no_text(value: Any) -> str:
